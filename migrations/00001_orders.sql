@@ -116,6 +116,7 @@ CREATE TABLE saga_steps (
     provider_reference text        NOT NULL DEFAULT '',
     outcome            text        NOT NULL DEFAULT '',
     code               text        NOT NULL DEFAULT '',
+    detail             text        NOT NULL DEFAULT '',
     sends              int         NOT NULL DEFAULT 0 CHECK (sends >= 0),
     started_at         timestamptz NOT NULL DEFAULT now(),
     finished_at        timestamptz,

@@ -25,6 +25,7 @@ type Outcome struct {
 	Kind       OutcomeKind
 	Reference  string      // the provider's own id of the payment or refund, "pi_…"; empty when the provider did not tell
 	Code       string      // the provider's machine-readable reason, for the timeline; never personal data
+	Detail     string      // a sentence for the shop's developer where the request is at fault; never personal data
 	Money      Money       // what the provider says the payment is about; zero when it did not tell
 	Decline    *Decline    // for Declined
 	NextAction *NextAction // for ActionRequired

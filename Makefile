@@ -1,0 +1,46 @@
+# Works with GNU make 3.81 (macOS) and any POSIX shell.
+# ARGS goes to the command: make demo ARGS="--help", make test ARGS="-run Replay -v".
+
+GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
+
+# Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
+STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
+
+.PHONY: help run demo test lint generate verify bench build clean
+
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+run: build ## Start a development server: private PostgreSQL, provider sandbox, demo stock and key
+	@exec bin/paysaga dev $(ARGS)
+
+demo: build ## Watch orders survive duplicates, timeouts and a killed server; ends by itself
+	@exec bin/paysaga demo $(ARGS)
+
+test: ## Run all tests, with the race detector where a C compiler is found
+	@if go build -race net 2>/dev/null; then \
+		echo 'go test -race $(ARGS) ./...'; \
+		go test -race $(ARGS) ./...; \
+	else \
+		echo 'NOTE: no working C compiler here, which the race detector needs: data races will NOT be found.' >&2; \
+		echo 'go test $(ARGS) ./...'; \
+		go test $(ARGS) ./...; \
+	fi
+
+lint: ## Check style, import rules and common mistakes
+	$(GOLANGCI_LINT) run $(ARGS) ./...
+
+generate: ## Write the generated files anew
+	go generate ./...
+
+verify: ## Fail when a generated file or go.mod is not what the sources say
+	@sh tools/verify.sh
+
+bench: ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem $(ARGS) ./...
+
+build: ## Build bin/paysaga
+	@go build -trimpath -buildvcs=$(STAMP) -o bin/paysaga ./cmd/paysaga
+
+clean: ## Remove what was built (not .paysaga/, which holds the development database)
+	rm -rf bin

@@ -1,0 +1,75 @@
+// Package config reads paysaga's settings from the environment and refuses those that are missing or contradict each
+// other: all of them at once, one line each, which names the variable and what to do.
+//
+// It only reads and checks. It opens no connection, touches no file, and never repeats a secret's value. The table in
+// settings.go is the one place where a setting is named, described and given its default.
+package config
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"paysaga/internal/seal"
+)
+
+// Config is what `paysaga serve` runs with. Every field is filled, except those whose comment says otherwise.
+type Config struct {
+	DatabaseURL Secret // how to reach PostgreSQL, a URL or "key=value" pairs; it may hold a password
+	Addr        string // host:port to listen on; port 0 picks a free one
+	PublicURL   string // where shops and browsers reach paysaga, without a slash at the end; empty when not set
+
+	Lease            time.Duration // how long a claim on a saga holds unless it is renewed
+	CallTimeout      time.Duration // the longest wait for one provider call
+	RecoveryInterval time.Duration // how often the recovery worker looks for sagas that nobody drives
+	AwaitDeadline    time.Duration // how long an order waits for its customer, or for a provider that is still processing
+	DrainTimeout     time.Duration // how long a stopping server lets running orders finish
+	Retention        time.Duration // how long a key keeps its answer
+
+	MaxBody        int64      // the longest request body, in bytes
+	EncryptionKeys *seal.Ring // seals the answers kept under keys
+	Stripe         Stripe
+
+	LogFormat LogFormat
+	LogLevel  slog.Level
+}
+
+// Stripe is how to reach Stripe. It is zero when Stripe is not configured.
+type Stripe struct {
+	APIKey  Secret
+	BaseURL string // without a slash at the end
+}
+
+// Configured tells whether orders can be paid through Stripe.
+func (s Stripe) Configured() bool { return s.APIKey != "" }
+
+// live tells whether the key moves real money: Stripe writes the mode into it, sk_live_… or rk_live_….
+func (s Stripe) live() bool {
+	_, rest, _ := strings.Cut(s.APIKey.Reveal(), "_")
+	return strings.HasPrefix(rest, "live_")
+}
+
+// LogFormat is how log records are written.
+type LogFormat string
+
+// The log formats.
+const (
+	LogText LogFormat = "text" // for people
+	LogJSON LogFormat = "json" // one object a line, for collectors
+)
+
+// Load reads the settings of `paysaga serve` from environ, whose entries are "NAME=value" as in os.Environ; of a name that
+// comes twice the last counts, and an empty value is the same as none. The error joins one *SettingError for each thing that is
+// wrong, in the order of the settings table.
+func Load(environ []string) (Config, error) {
+	return loadEnvironment(environ).config()
+}
+
+// LoadDatabaseURL reads DATABASE_URL alone, for the commands that need nothing but the database. The error is a *SettingError.
+func LoadDatabaseURL(environ []string) (Secret, error) {
+	var c Config
+	if problem := databaseURLSetting().read(loadEnvironment(environ), &c); problem != nil {
+		return "", problem
+	}
+	return c.DatabaseURL, nil
+}

@@ -1,0 +1,323 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"paysaga/internal/config"
+	"paysaga/internal/seal"
+)
+
+// Secrets of these tests, which must never come up in an error.
+const (
+	databasePassword = "correct-horse-battery"
+	databaseURL      = "postgres://shop:" + databasePassword + "@db.example.com:5432/paysaga"
+	stripeKey        = "sk_test_51NotARealKey"
+	liveStripeKey    = "sk_live_51NotARealKey"
+	encryptionKey    = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+)
+
+// with is a complete environment and the given entries after it. "NAME=" takes a variable out.
+func with(entries ...string) []string {
+	complete := []string{
+		"PATH=/usr/bin", "DATABASE_URL=" + databaseURL, "STRIPE_API_KEY=" + stripeKey,
+		"PAYSAGA_ENCRYPTION_KEYS=k1:" + encryptionKey,
+	}
+	return slices.Concat(complete, entries)
+}
+
+var ignoreRing = cmpopts.IgnoreFields(config.Config{}, "EncryptionKeys")
+
+func defaults() config.Config {
+	return config.Config{
+		DatabaseURL: databaseURL, Addr: "127.0.0.1:8080", MaxBody: 65536,
+		Lease: 30 * time.Second, CallTimeout: 20 * time.Second, RecoveryInterval: time.Second,
+		AwaitDeadline: 30 * time.Minute, DrainTimeout: 25 * time.Second, Retention: 720 * time.Hour,
+		Stripe:    config.Stripe{APIKey: stripeKey, BaseURL: "https://api.stripe.com"},
+		LogFormat: config.LogText, LogLevel: slog.LevelInfo,
+	}
+}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := config.Load(with())
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	if diff := cmp.Diff(defaults(), got, ignoreRing); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	if got.EncryptionKeys == nil {
+		t.Error("no encryption keys")
+	}
+}
+
+func TestLoadEverySetting(t *testing.T) {
+	t.Parallel()
+	got, err := config.Load([]string{
+		"DATABASE_URL=host=/run/postgresql dbname=paysaga", "PAYSAGA_ENCRYPTION_KEYS=k1:" + encryptionKey,
+		"PAYSAGA_ADDR=[::1]:0", "PAYSAGA_PUBLIC_URL=https://pay.example.com/", "PAYSAGA_MAX_BODY=1024",
+		"STRIPE_API_KEY=rk_live_abc\n", "STRIPE_BASE_URL=https://proxy.example.com/stripe/",
+		"PAYSAGA_LEASE=100ms", "PAYSAGA_CALL_TIMEOUT=100ms", "PAYSAGA_RECOVERY_INTERVAL=10ms",
+		"PAYSAGA_AWAIT_DEADLINE=1s", "PAYSAGA_DRAIN_TIMEOUT=100ms", "PAYSAGA_RETENTION=24h",
+		"PAYSAGA_LOG_FORMAT=json", "PAYSAGA_LOG_LEVEL=WARN",
+	})
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	want := config.Config{
+		DatabaseURL: "host=/run/postgresql dbname=paysaga", Addr: "[::1]:0",
+		PublicURL: "https://pay.example.com", MaxBody: 1024,
+		Lease: 100 * time.Millisecond, CallTimeout: 100 * time.Millisecond, RecoveryInterval: 10 * time.Millisecond,
+		AwaitDeadline: time.Second, DrainTimeout: 100 * time.Millisecond, Retention: 24 * time.Hour,
+		Stripe:    config.Stripe{APIKey: "rk_live_abc", BaseURL: "https://proxy.example.com/stripe"},
+		LogFormat: config.LogJSON, LogLevel: slog.LevelWarn,
+	}
+	if diff := cmp.Diff(want, got, ignoreRing); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadAccepts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		entry string
+	}{
+		{"the sandbox over plain HTTP", "STRIPE_BASE_URL=http://127.0.0.1:9090/stripe"},
+		{"an empty value as none", "PAYSAGA_LEASE= "},
+		{"a port for everybody", "PAYSAGA_ADDR=:8080"},
+		{"postgresql as scheme", "DATABASE_URL=postgresql://localhost/paysaga"},
+		{"a call longer than the lease, which is renewed meanwhile", "PAYSAGA_LEASE=1s"},
+		{"variables of the tests", "PAYSAGA_TEST_DATABASE_URL=anything"},
+		{"Kubernetes' service host", "PAYSAGA_SERVICE_HOST=10.0.0.1"},
+		{"Kubernetes' service port", "PAYSAGA_SERVICE_PORT_HTTP=8080"},
+		{"Kubernetes' port", "PAYSAGA_PORT=tcp://10.0.0.1:8080"},
+		{"Kubernetes' port address of a longer name", "PAYSAGA_SANDBOX_PORT_9090_TCP_ADDR=10.0.0.1"},
+		{"other programs' variables", "PAYSAGAX=1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := config.Load(with(test.entry)); err != nil {
+				t.Errorf("load with %s: %v", test.entry, err)
+			}
+		})
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		entries []string
+		want    string
+	}{
+		{"no database", []string{"DATABASE_URL="}, "DATABASE_URL: is not set; it is written like postgres://user:password@host:5432/database"},
+		{"another database", []string{"DATABASE_URL=mysql://root:" + databasePassword + "@db"}, "DATABASE_URL: is no PostgreSQL address"},
+		{"a broken database URL", []string{"DATABASE_URL=postgres://a:" + databasePassword + "@db:port"}, "DATABASE_URL: is no PostgreSQL address"},
+		{"a database's bare name", []string{"DATABASE_URL=" + databasePassword}, "DATABASE_URL: is no PostgreSQL address"},
+		{"no encryption key", []string{"PAYSAGA_ENCRYPTION_KEYS="}, "PAYSAGA_ENCRYPTION_KEYS: is not set; it is written like k1:$(openssl rand -base64 32)"},
+		{"a bare encryption key", []string{"PAYSAGA_ENCRYPTION_KEYS=" + encryptionKey}, "PAYSAGA_ENCRYPTION_KEYS: holds invalid encryption keys: key 1: has no id"},
+		{"no port", []string{"PAYSAGA_ADDR=localhost"}, "PAYSAGA_ADDR: is no address"},
+		{"a port's name", []string{"PAYSAGA_ADDR=localhost:http"}, "PAYSAGA_ADDR: is no address"},
+		{"a port too high", []string{"PAYSAGA_ADDR=localhost:65536"}, "PAYSAGA_ADDR: is no address"},
+		{"a public URL without scheme", []string{"PAYSAGA_PUBLIC_URL=pay.example.com"}, "PAYSAGA_PUBLIC_URL: is no base URL"},
+		{"a public URL with a query", []string{"PAYSAGA_PUBLIC_URL=https://pay.example.com?a=b"}, "PAYSAGA_PUBLIC_URL: is no base URL"},
+		{"a public URL without host", []string{"PAYSAGA_PUBLIC_URL=https://:443"}, "PAYSAGA_PUBLIC_URL: is no base URL"},
+		{"a body limit with a unit", []string{"PAYSAGA_MAX_BODY=64KiB"}, "PAYSAGA_MAX_BODY: is no number of bytes"},
+		{"a body limit too low", []string{"PAYSAGA_MAX_BODY=1023"}, "PAYSAGA_MAX_BODY: is 1023; it must be between 1024 and 1048576"},
+		{"a body limit too high", []string{"PAYSAGA_MAX_BODY=1048577"}, "PAYSAGA_MAX_BODY: is 1048577; it must be between 1024 and 1048576"},
+		{"no provider", []string{"STRIPE_API_KEY="}, "STRIPE_API_KEY: is not set, and no payment provider is configured"},
+		{"a provider's URL without its key", []string{"STRIPE_API_KEY=", "STRIPE_BASE_URL=http://127.0.0.1:9090"}, "STRIPE_BASE_URL: is set, but STRIPE_API_KEY is not"},
+		{"a publishable key", []string{"STRIPE_API_KEY=pk_test_secret"}, "STRIPE_API_KEY: is a publishable key"},
+		{"no key of Stripe's", []string{"STRIPE_API_KEY=51NotARealKey"}, "STRIPE_API_KEY: is no secret key of Stripe"},
+		{"a prefix only", []string{"STRIPE_API_KEY=sk_live_"}, "STRIPE_API_KEY: is no secret key of Stripe"},
+		{"two keys at once", []string{"STRIPE_API_KEY=sk_test_a sk_test_b"}, "STRIPE_API_KEY: is no secret key of Stripe"},
+		{"a URL with a password", []string{"STRIPE_BASE_URL=https://user:" + databasePassword + "@proxy"}, "STRIPE_BASE_URL: is no base URL"},
+		{"a live key with a sandbox", []string{"STRIPE_API_KEY=" + liveStripeKey, "STRIPE_BASE_URL=http://127.0.0.1:9090/stripe"}, "STRIPE_BASE_URL: points at this machine, but STRIPE_API_KEY is a live key"},
+		{"a live key with localhost", []string{"STRIPE_API_KEY=" + liveStripeKey, "STRIPE_BASE_URL=https://localhost"}, "STRIPE_BASE_URL: points at this machine"},
+		{"a live key with IPv6 loopback", []string{"STRIPE_API_KEY=" + liveStripeKey, "STRIPE_BASE_URL=https://[::1]:9090"}, "STRIPE_BASE_URL: points at this machine"},
+		{"a live key in the clear", []string{"STRIPE_API_KEY=rk_live_51NotARealKey", "STRIPE_BASE_URL=http://proxy.example.com"}, "STRIPE_BASE_URL: is not encrypted, but STRIPE_API_KEY is a live key"},
+		{"a number without unit", []string{"PAYSAGA_LEASE=30"}, "PAYSAGA_LEASE: is no duration"},
+		{"a lease too short", []string{"PAYSAGA_LEASE=99ms"}, "PAYSAGA_LEASE: is 99ms; it must be between 100ms and 10m"},
+		{"a negative lease", []string{"PAYSAGA_LEASE=-30s"}, "PAYSAGA_LEASE: is -30s; it must be between"},
+		{"a lease too long", []string{"PAYSAGA_LEASE=10m1s"}, "PAYSAGA_LEASE: is 10m1s; it must be between 100ms and 10m"},
+		{"retention below Stripe's window", []string{"PAYSAGA_RETENTION=23h59m"}, "PAYSAGA_RETENTION: is 23h59m; it must be between 24h and 8784h"},
+		{"retention below the deadline", []string{"PAYSAGA_RETENTION=24h", "PAYSAGA_AWAIT_DEADLINE=24h"}, "PAYSAGA_RETENTION: is 24h, not longer than PAYSAGA_AWAIT_DEADLINE, 24h"},
+		{"a drain shorter than a call", []string{"PAYSAGA_DRAIN_TIMEOUT=19s"}, "PAYSAGA_DRAIN_TIMEOUT: is 19s, shorter than PAYSAGA_CALL_TIMEOUT, 20s"},
+		{"an unknown log format", []string{"PAYSAGA_LOG_FORMAT=xml"}, "PAYSAGA_LOG_FORMAT: must be text or json"},
+		{"an unknown log level", []string{"PAYSAGA_LOG_LEVEL=info+2"}, "PAYSAGA_LOG_LEVEL: must be debug, info, warn or error"},
+		{"a typing mistake", []string{"PAYSAGA_LAESE=1s"}, "PAYSAGA_LAESE: is no setting of paysaga; did you mean PAYSAGA_LEASE?"},
+		{"a name in the singular", []string{"PAYSAGA_ENCRYPTION_KEY=k1:" + encryptionKey}, "did you mean PAYSAGA_ENCRYPTION_KEYS?"},
+		{"a provider's name with our prefix", []string{"PAYSAGA_STRIPE_API_KEY=" + stripeKey}, "did you mean STRIPE_API_KEY?"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := config.Load(with(test.entries...))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one problem: %v", err)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %q, want it to contain %q", err, test.want)
+			}
+			var problem *config.SettingError
+			if !errors.As(err, &problem) || !strings.HasPrefix(err.Error(), problem.Name+": ") {
+				t.Errorf("got %q, want a *config.SettingError that begins with its variable", err)
+			}
+			requireNoSecrets(t, err.Error())
+			if diff := cmp.Diff(config.Config{}, got); diff != "" {
+				t.Errorf("a configuration came with the error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func requireNoSecrets(t *testing.T, text string) {
+	t.Helper()
+	for _, secret := range []string{databasePassword, "51NotARealKey", encryptionKey[:8], encryptionKey[20:28]} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%q repeats a secret", text)
+		}
+	}
+}
+
+func TestLoadTellsAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := config.Load([]string{"PAYSAGA_LEASE=soon", "STRIPE_API_KEY=pk_test_x", "PAYSAGA_B=1", "PAYSAGA_A=1"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var names []string
+	for line := range strings.Lines(err.Error()) {
+		name, _, _ := strings.Cut(line, ":")
+		names = append(names, name)
+	}
+	want := []string{"DATABASE_URL", "PAYSAGA_ENCRYPTION_KEYS", "STRIPE_API_KEY", "PAYSAGA_LEASE", "PAYSAGA_A", "PAYSAGA_B"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("variables with a problem (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadTellsOneMistakeOnce(t *testing.T) {
+	t.Parallel()
+	_, err := config.Load(with("PAYSAGA_CALL_TIMEOUT=1m", "PAYSAGA_DRAIN_TIMEOUT=never"))
+	if err == nil || strings.Count(err.Error(), "PAYSAGA_DRAIN_TIMEOUT: ") != 1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line about PAYSAGA_DRAIN_TIMEOUT", err)
+	}
+}
+
+func TestLoadNeverRepeatsSecrets(t *testing.T) {
+	t.Parallel()
+	// Letters that no message of the package has, so that a hit can only come from the value.
+	secrets := rapid.StringMatching(`[QXZ]{4}[QXZ:/@?#%, =_-]{0,40}`)
+	rapid.Check(t, func(t *rapid.T) {
+		secret := secrets.Draw(t, "secret")
+		for _, s := range config.Settings() {
+			if !s.Secret {
+				continue
+			}
+			for _, prefix := range []string{"", "postgres://", "sk_live_", "k1:"} {
+				_, err := config.Load(with(s.Name + "=" + prefix + secret))
+				if err != nil && strings.Contains(err.Error(), secret[:4]) {
+					t.Errorf("%s: the error %q repeats the secret", s.Name, err)
+				}
+			}
+		}
+	})
+}
+
+func TestLoadDatabaseURL(t *testing.T) {
+	t.Parallel()
+	got, err := config.LoadDatabaseURL([]string{"DATABASE_URL=" + databaseURL, "PAYSAGA_LEASE=broken"})
+	if err != nil || got.Reveal() != databaseURL {
+		t.Errorf("got %q, %v; want the URL", got.Reveal(), err)
+	}
+	_, err = config.LoadDatabaseURL(nil)
+	var problem *config.SettingError
+	if !errors.As(err, &problem) || problem.Name != "DATABASE_URL" {
+		t.Errorf("without the variable: got %v, want a *config.SettingError about DATABASE_URL", err)
+	}
+}
+
+func TestConfigPrintsNoSecrets(t *testing.T) {
+	t.Parallel()
+	c, err := config.Load(with())
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	encoded, err := json.Marshal(map[string]any{"config": c})
+	if err != nil {
+		t.Fatalf("encode: %v", err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("start", "url", c.DatabaseURL, "config", c)
+	for _, text := range []string{
+		fmt.Sprintf("%v", c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), string(encoded), log.String(),
+	} {
+		requireNoSecrets(t, text)
+		if !strings.Contains(text, "[redacted]") {
+			t.Errorf("%q does not show where a secret was", text)
+		}
+	}
+}
+
+func TestTableNamesEverySettingAndItsDefault(t *testing.T) {
+	t.Parallel()
+	table := config.Table()
+	for _, s := range config.Settings() {
+		if s.Description == "" {
+			t.Errorf("%s has no description", s.Name)
+		}
+		if s.Required && (s.Default != "" || s.Example == "") {
+			t.Errorf("%s is required: it must have an example and no default", s.Name)
+		}
+		want := "| `" + s.Name + "` | none | "
+		if s.Default != "" {
+			want = "| `" + s.Name + "` | `" + s.Default + "` | "
+		}
+		if !strings.Contains(table, want) {
+			t.Errorf("the table has no row that begins with %q", want)
+		}
+	}
+	if got, want := strings.Count(table, "\n"), len(config.Settings())+2; got != want {
+		t.Errorf("the table has %d lines, want %d", got, want)
+	}
+}
+
+func TestDefaultsAreValidWhenWrittenOut(t *testing.T) {
+	t.Parallel()
+	var entries []string
+	for _, s := range config.Settings() {
+		if s.Default != "" {
+			entries = append(entries, s.Name+"="+s.Default)
+		}
+	}
+	got, err := config.Load(with(entries...))
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	if diff := cmp.Diff(defaults(), got, ignoreRing); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+func TestGeneratedKeysAreAccepted(t *testing.T) {
+	t.Parallel()
+	entry := "PAYSAGA_ENCRYPTION_KEYS=" + seal.GenerateKey("2027") + "," + seal.GenerateKey("2026")
+	if _, err := config.Load(with(entry)); err != nil {
+		t.Errorf("load: %v", err)
+	}
+}

@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"paysaga/api"
+	"paysaga/internal/idempotency"
+)
+
+// decode reads a request's body by the named schema of the contract into target. Its problems name every place that must
+// be mended. A body means the same however it is written: names in any order, numbers as 10, 10.0 or 1e1.
+func (s *server) decode(w http.ResponseWriter, r *http.Request, schema string, target any) error {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != jsonContentType {
+		return newProblem(unsupportedMediaType, "Send the body as JSON, with Content-Type: application/json.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return newProblem(bodyTooLarge, "The body has more than %d bytes.", tooLarge.Limit)
+	}
+	if err != nil {
+		return newProblem(invalidRequest, "The body did not arrive whole.")
+	}
+	value, err := canonical(body)
+	if err != nil {
+		return err
+	}
+	if err := s.checkSchema(schema, value); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(value, target); err != nil {
+		return newProblem(invalidRequest, "The body does not fit the contract.")
+	}
+	return nil
+}
+
+// canonical checks the syntax, refuses names that come twice and anything after the value, and gives the one way to write
+// the value (RFC 8785).
+func canonical(body []byte) (jsontext.Value, error) {
+	value := jsontext.Value(slices.Clone(body))
+	if len(strings.TrimSpace(string(body))) == 0 {
+		return nil, newProblem(invalidRequest, "The body is empty.")
+	}
+	err := value.Canonicalize()
+	if err == nil {
+		return value, nil
+	}
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return nil, newProblem(invalidRequest, "The body is not valid JSON.")
+	}
+	detail := fmt.Sprintf("The body is not valid JSON at byte %d: %v.", syntax.ByteOffset, syntax.Err)
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		detail = "A name comes twice; which value is meant cannot be told."
+	}
+	return nil, &problem{
+		kind: invalidRequest, detail: detail, errors: []api.FieldError{{Pointer: string(syntax.JSONPointer), Detail: detail}},
+	}
+}
+
+// maxFieldErrors bounds how much of a hopeless body is explained.
+const maxFieldErrors = 20
+
+func (s *server) checkSchema(name string, value jsontext.Value) error {
+	var generic any
+	decoder := json.NewDecoder(strings.NewReader(string(value)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&generic); err != nil {
+		return newProblem(invalidRequest, "The body is not valid JSON.")
+	}
+	err := s.document.Components.Schemas[name].Value.VisitJSON(generic, openapi3.MultiErrors(), openapi3.VisitAsRequest())
+	if err == nil {
+		return nil
+	}
+	places := fieldErrors(err)
+	slices.SortFunc(places, func(a, b api.FieldError) int { return strings.Compare(a.Pointer+a.Detail, b.Pointer+b.Detail) })
+	places = slices.Compact(places)
+	return &problem{
+		kind: invalidRequest, detail: summary(places), errors: places[:min(len(places), maxFieldErrors)],
+	}
+}
+
+// fieldErrors flattens the validator's errors.
+func fieldErrors(err error) []api.FieldError {
+	if several, ok := errors.AsType[openapi3.MultiError](err); ok {
+		var places []api.FieldError
+		for _, one := range several {
+			places = append(places, fieldErrors(one)...)
+		}
+		return places
+	}
+	var one *openapi3.SchemaError
+	if !errors.As(err, &one) {
+		return []api.FieldError{{Detail: "The body does not fit the contract."}}
+	}
+	pointer := ""
+	for _, part := range one.JSONPointer() {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+	}
+	return []api.FieldError{{Pointer: pointer, Detail: sentence(one.Reason)}}
+}
+
+// sentence makes the validator's reason one: "Number must be at least 1."
+func sentence(reason string) string {
+	if reason == "" {
+		return "This does not fit the contract."
+	}
+	return strings.ToUpper(reason[:1]) + strings.TrimSuffix(reason[1:], ".") + "."
+}
+
+func summary(places []api.FieldError) string {
+	first := places[0]
+	where := first.Pointer
+	if where == "" {
+		where = "The body"
+	}
+	text := where + ": " + first.Detail
+	if more := len(places) - 1; more > 0 {
+		text += fmt.Sprintf(" And %d more.", more)
+	}
+	return text
+}
+
+// checkParameters holds the parameters of the path and the query against the contract; the generated code has checked
+// their types alone.
+func (s *server) checkParameters(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		item := s.document.Paths.Find(route(r))
+		if item == nil || item.GetOperation(r.Method) == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		operation := item.GetOperation(r.Method)
+		input := &openapi3filter.RequestValidationInput{
+			Request: r, PathParams: pathParameters(r),
+			Route: &routers.Route{Spec: s.document, PathItem: item, Method: r.Method, Operation: operation},
+		}
+		for _, parameter := range operation.Parameters {
+			if parameter.Value.In == openapi3.ParameterInHeader {
+				continue // the Idempotency-Key has a parser of its own
+			}
+			if err := openapi3filter.ValidateParameter(r.Context(), input, parameter.Value); err != nil {
+				s.fail(w, r, parameterProblem(parameter.Value.Name, err))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func pathParameters(r *http.Request) map[string]string {
+	parameters := chi.RouteContext(r.Context()).URLParams
+	values := make(map[string]string, len(parameters.Keys))
+	for i, key := range parameters.Keys {
+		values[key] = parameters.Values[i]
+	}
+	return values
+}
+
+func parameterProblem(name string, err error) *problem {
+	detail := "The value does not fit the contract."
+	var schema *openapi3.SchemaError
+	if errors.As(err, &schema) {
+		detail = sentence(schema.Reason)
+	}
+	return &problem{
+		kind: invalidRequest, detail: name + ": " + detail, errors: []api.FieldError{{Parameter: name, Detail: detail}},
+	}
+}
+
+// failParameter answers for the generated code, which could not read a parameter.
+func (s *server) failParameter(w http.ResponseWriter, r *http.Request, err error) {
+	header := "Idempotency-Key"
+	var missing *api.RequiredHeaderError
+	var several *api.TooManyValuesForParamError
+	var malformed *api.InvalidParamFormatError
+	switch {
+	case errors.As(err, &missing) && missing.ParamName == header,
+		errors.As(err, &several) && several.ParamName == header,
+		errors.As(err, &malformed) && malformed.ParamName == header:
+		if _, err := idempotency.ParseKey(r.Header.Values(header)); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+	case errors.As(err, &malformed) && malformed.ParamName == "id":
+		s.fail(w, r, newProblem(notFound, "An order's id is a UUID; this is none."))
+		return
+	case errors.As(err, &malformed):
+		s.fail(w, r, parameterProblem(malformed.ParamName, err))
+		return
+	}
+	s.fail(w, r, newProblem(invalidRequest, "A parameter cannot be read."))
+}

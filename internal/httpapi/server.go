@@ -1,0 +1,140 @@
+// Package httpapi is paysaga's HTTP face: it authenticates, reads and checks requests by the contract in package api, and
+// gives answers and problems. It decides nothing about sagas or keys: packages saga and idempotency do, and what they
+// need to be stored goes through the ports declared here.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"paysaga/api"
+	"paysaga/internal/account"
+	"paysaga/internal/idempotency"
+	"paysaga/saga"
+)
+
+// Store is what the API reads and writes beside sagas. Errors: saga.ErrNotFound, account.ErrUnknownKey, saga.ErrStockReserved.
+type Store interface {
+	Ping(ctx context.Context) error
+	FindAPIKey(ctx context.Context, hash [32]byte) (account.Key, error)
+	LookupKey(ctx context.Context, accountID, endpoint, key string) (idempotency.Record, bool, error)
+	GetOrder(ctx context.Context, accountID string, id uuid.UUID) (saga.Saga, error)
+	ListOrders(ctx context.Context, accountID string, filter saga.OrderFilter) ([]saga.Saga, error)
+	Timeline(ctx context.Context, accountID string, orderID uuid.UUID) (saga.Timeline, error)
+	PutStock(ctx context.Context, accountID, sku string, onHand int64) (saga.Stock, error)
+	GetStock(ctx context.Context, accountID, sku string) (saga.Stock, error)
+	ListStock(ctx context.Context, accountID, after string, limit int) ([]saga.Stock, error)
+}
+
+// Runner takes orders on; *saga.Runner is one.
+type Runner interface {
+	Start(ctx context.Context, claim saga.Claim, order saga.Order) (saga.Answer, error)
+	TakeOver(ctx context.Context, ref saga.Ref, fence int64) (saga.Answer, error)
+}
+
+// Config sets up the API.
+type Config struct {
+	Store     Store
+	Runner    Runner
+	Retention time.Duration // how long a key keeps its answer
+	MaxBody   int64         // bytes
+	Logger    *slog.Logger
+}
+
+type server struct {
+	Config
+	document *openapi3.T
+	pages    pageCache
+}
+
+// New makes the handler of the whole API.
+func New(c Config) (http.Handler, error) {
+	if c.Store == nil || c.Runner == nil || c.Logger == nil || c.Retention <= 0 || c.MaxBody <= 0 {
+		return nil, errors.New("the API needs a store, a runner, a logger, a retention and a body limit")
+	}
+	document, err := api.Load()
+	if err != nil {
+		return nil, fmt.Errorf("load the contract: %w", err)
+	}
+	rendered, err := renderPages(document)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Config: c, document: document, pages: rendered}
+	router := chi.NewRouter()
+	router.Use(s.logRequests, s.catchPanics, s.secureHeaders, s.authenticate)
+	router.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, saga.ErrNotFound) })
+	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, newProblem(methodNotAllowed, "%s does not apply to this address.", r.Method))
+	})
+	return api.HandlerWithOptions(s, api.ChiServerOptions{
+		BaseRouter: router, Middlewares: []api.MiddlewareFunc{s.checkParameters}, ErrorHandlerFunc: s.failParameter,
+	}), nil
+}
+
+// route is the pattern that the request met, "/v1/orders/{id}"; never the address itself, which can hold names.
+func route(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); c != nil && c.RoutePattern() != "" {
+		return c.RoutePattern()
+	}
+	return "none"
+}
+
+// requestIDHeader carries the id by which an operator finds a request in the log.
+const requestIDHeader = "Request-Id"
+
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusRecorder) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (s *server) logRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun, id := time.Now(), uuid.NewString()
+		recorder := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		recorder.Header().Set(requestIDHeader, id)
+		next.ServeHTTP(recorder, r)
+		level := slog.LevelInfo
+		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+			level = slog.LevelDebug // asked every few seconds by whatever watches the process
+		}
+		s.Logger.Log(r.Context(), level, "request", "request_id", id, "method", r.Method, "route", route(r),
+			"status", recorder.status, "duration_ms", time.Since(begun).Milliseconds())
+	})
+}
+
+func (s *server) catchPanics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.Logger.ErrorContext(r.Context(), "handler panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				s.fail(w, r, newProblem(internalError, "The server met an error of its own. Send the request again with the same key."))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) secureHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,104 @@
+// Package postgres keeps everything in PostgreSQL. It is the only package with SQL: one file per noun, each statement
+// beside its scan. It has no rules of its own: what may be written is decided in package saga and enforced by the
+// schema, and mapError is the one place where a broken rule of the schema becomes an error of ours.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"paysaga/internal/seal"
+	"paysaga/saga"
+)
+
+// Store is the database. All its times are the database's.
+type Store struct {
+	pool *pgxpool.Pool
+	ring *seal.Ring // seals what must not be read in a dump: stored answers, client secrets
+}
+
+// New makes a store over a migrated database.
+func New(pool *pgxpool.Pool, ring *seal.Ring) *Store { return &Store{pool: pool, ring: ring} }
+
+// Open connects to a database and checks that it answers. maxConnections bounds the pool.
+func Open(ctx context.Context, databaseURL string, maxConnections int32) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL is no PostgreSQL URL") // the parser's own text can hold the password
+	}
+	config.MaxConns = maxConnections
+	config.ConnConfig.ConnectTimeout = connectTimeout
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach the database at %s:%d: %w", config.ConnConfig.Host, config.ConnConfig.Port, err)
+	}
+	return pool, nil
+}
+
+// connectTimeout is well below a client's patience, so that a request meets a dead database as an error, not as silence.
+const connectTimeout = 5 * time.Second
+
+// Ping reports whether the database answers and has its schema.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := s.pool.Exec(ctx, `SELECT 1 FROM sagas LIMIT 0`); err != nil {
+		return fmt.Errorf("ask the database: %w", err)
+	}
+	return nil
+}
+
+// send runs the statements of a batch as one transaction in one round trip: without an explicit BEGIN, PostgreSQL takes a
+// pipeline up to its end as one implicit transaction. Any error undoes all of it.
+func (s *Store) send(ctx context.Context, batch *pgx.Batch) error {
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return mapError(err)
+	}
+	return nil
+}
+
+// The rules that the statements hold up by paysaga_require.
+const (
+	ruleLease       = "lease_lost"
+	ruleKey         = "key_taken"
+	ruleReservation = "reservation_lost"
+	ruleSKU         = "unknown_sku"
+)
+
+var (
+	errOutOfStock = errors.New("out of stock")
+	errUnknownSKU = errors.New("unknown SKU")
+)
+
+// mapError gives a broken rule of the schema its name. Anything else stays what it is: nobody knows whether it happened.
+func mapError(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	const (
+		ruleBroken     = "PS001" // raised by paysaga_require
+		checkViolation = "23514"
+	)
+	switch {
+	case pg.Code == ruleBroken && pg.Message == ruleLease:
+		return saga.ErrLeaseLost
+	case pg.Code == ruleBroken && pg.Message == ruleKey:
+		return saga.ErrKeyTaken
+	case pg.Code == ruleBroken && pg.Message == ruleReservation:
+		return saga.ErrReservationLost
+	case pg.Code == ruleBroken && pg.Message == ruleSKU:
+		return errUnknownSKU
+	case pg.Code == checkViolation && pg.ConstraintName == "stock_reserved_within_on_hand":
+		return errOutOfStock
+	}
+	return fmt.Errorf("database: %s (%s, constraint %q)", pg.Message, pg.Code, pg.ConstraintName)
+}

@@ -1,0 +1,40 @@
+package providers
+
+// RequestError is why a request cannot be sent to a provider at all. It is found without a call: nothing was done.
+type RequestError struct {
+	Field  string // "amount", "currency" or "payment.method"
+	Code   string // machine-readable, "amount_too_small"
+	Detail string // a sentence for the person who sent the request; never repeats a payment method
+}
+
+// Error names the field and the reason.
+func (e *RequestError) Error() string { return e.Field + ": " + e.Detail }
+
+// Codes that adapters put into Outcome.Code themselves, because the saga's reaction depends on them. All other codes are
+// the provider's own words, or the adapter's, for the timeline only.
+const (
+	// CodeAlreadyCaptured marks a Rejected void: the money is taken, only a refund gives it back.
+	CodeAlreadyCaptured = "already_captured"
+	// CodeNotCancelableYet marks a Busy void: the provider is still moving the money; void again once the payment has an end.
+	CodeNotCancelableYet = "not_cancelable_yet"
+	// CodeRefunded marks a Canceled look-up: the money was taken and has all been given back.
+	CodeRefunded = "refunded"
+	// CodePartiallyRefunded marks a Succeeded look-up: the money was taken and a part of it has been given back.
+	CodePartiallyRefunded = "partially_refunded"
+	// CodeAlreadyRefunded marks a Succeeded refund that moved no money: the payment had been given back in full before.
+	CodeAlreadyRefunded = "already_refunded"
+	// CodeSeveralPayments marks an Unknown look-up: more than one live payment carries the same key. For a person to see.
+	CodeSeveralPayments = "several_payments"
+	// CodeServerErrorReplayed marks an Unknown call whose 5xx is the provider's saved answer: the same call brings it
+	// again for ever, only a look-up can tell.
+	CodeServerErrorReplayed = "server_error_replayed"
+	// CodeServerErrorFinal marks an Unknown call whose 5xx the provider asks not to repeat: look up instead.
+	CodeServerErrorFinal = "server_error_final"
+	// CodeIdempotencyMismatch marks an Unknown call: the key was first used with other parameters, and that first call may
+	// have moved money. Look up; never take a new key.
+	CodeIdempotencyMismatch = "idempotency_mismatch"
+	// CodeCredentialsRefused marks a Busy call: the provider refuses our key, an operator must act. Nothing was done.
+	CodeCredentialsRefused = "credentials_refused"
+	// CodeUnreachable marks a Busy call: no connection came about, so nothing was sent.
+	CodeUnreachable = "unreachable"
+)

@@ -1,0 +1,187 @@
+package stripe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v76"
+	"github.com/stripe/stripe-go/v76/paymentintent"
+	"github.com/stripe/stripe-go/v76/refund"
+
+	"paysaga/providers"
+)
+
+// The metadata that every payment and refund carries, for look-ups and for a person in Stripe's dashboard.
+const (
+	metadataSagaKey = "saga_key"
+	metadataOrderID = "order_id"
+	metadataSubKey  = "sub_key"
+)
+
+// searchLimit bounds a search's one page. A saga has one payment per attempt; ten is more attempts than a saga makes.
+const searchLimit = 10
+
+var (
+	errNotASearchResult = errors.New("answer is not a search result")
+	errTooManyHits      = errors.New("search has more than one page")
+)
+
+// client makes the calls. It is the only place that sets stripe-go up: its own backend and key, nothing of the library's
+// package-level state, so that several accounts can live in one process.
+//
+// The library's own retries are off, as the saga owns them: it knows the re-POST window, the library does not. One repeat
+// remains below: net/http sends a request again when a kept-alive connection turns out to be closed, and takes an
+// Idempotency-Key header as permission to do so for a POST. It is the same key and body, so Stripe takes the money once; but
+// it means that the last error need not tell the fate of the first sending (see exchange.nothingSent).
+type client struct {
+	payments paymentintent.Client
+	refunds  refund.Client
+	timeout  time.Duration
+}
+
+func newClient(config Config) *client {
+	backend := sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
+		URL:               sdk.String(config.BaseURL),
+		HTTPClient:        watched(config.HTTPClient),
+		MaxNetworkRetries: sdk.Int64(0),
+		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // its messages quote response bodies
+		EnableTelemetry:   sdk.Bool(false),
+	})
+	return &client{
+		payments: paymentintent.Client{B: backend, Key: config.APIKey},
+		refunds:  refund.Client{B: backend, Key: config.APIKey},
+		timeout:  config.CallTimeout,
+	}
+}
+
+// createPayment creates and confirms in one call: there is no moment at which a payment exists that this call did not also
+// try to take.
+func (c *client) createPayment(ctx context.Context, request providers.ChargeRequest, amount int64) (*sdk.PaymentIntent, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.PaymentIntentParams{
+		Amount:        sdk.Int64(amount),
+		Currency:      sdk.String(strings.ToLower(request.Money.Currency)),
+		PaymentMethod: sdk.String(request.Method),
+		Confirm:       sdk.Bool(true),
+		CaptureMethod: sdk.String(string(sdk.PaymentIntentCaptureMethodAutomatic)),
+		// Whatever the shop has enabled at Stripe, cards and bank debits alike: the token decides, not a list kept here.
+		AutomaticPaymentMethods: &sdk.PaymentIntentAutomaticPaymentMethodsParams{Enabled: sdk.Bool(true)},
+		Metadata: map[string]string{
+			metadataSagaKey: request.SagaKey,
+			metadataOrderID: request.OrderID,
+			metadataSubKey:  string(request.Key),
+		},
+	}
+	// Without a page to come back to, methods that leave the shop's page are out and Stripe would refuse the call.
+	redirects := sdk.PaymentIntentAutomaticPaymentMethodsAllowRedirectsNever
+	if request.ReturnURL != "" {
+		redirects = sdk.PaymentIntentAutomaticPaymentMethodsAllowRedirectsAlways
+		params.ReturnURL = sdk.String(request.ReturnURL)
+	}
+	params.AutomaticPaymentMethods.AllowRedirects = sdk.String(string(redirects))
+	params.Context = ctx
+	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
+	payment, err := c.payments.New(params)
+	if err != nil {
+		return nil, seen.failed("create payment", err)
+	}
+	return payment, nil
+}
+
+// payment is one payment as it stands now, its latest charge included: only that tells of refunds.
+func (c *client) payment(ctx context.Context, id string) (*sdk.PaymentIntent, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.PaymentIntentParams{}
+	params.Context = ctx
+	params.AddExpand("latest_charge")
+	payment, err := c.payments.Get(id, params)
+	if err != nil {
+		return nil, seen.failed("get payment", err)
+	}
+	return payment, nil
+}
+
+// searchPayments finds the payments of a saga. The index lags, in what it finds and in what it says of it.
+func (c *client) searchPayments(ctx context.Context, sagaKey string) ([]*sdk.PaymentIntent, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.PaymentIntentSearchParams{}
+	params.Context = ctx
+	params.Single = true
+	params.Limit = sdk.Int64(searchLimit)
+	params.Query = fmt.Sprintf("metadata['%s']:'%s'", metadataSagaKey, escapeQuery.Replace(sagaKey))
+	search := c.payments.Search(params)
+	if err := search.Err(); err != nil {
+		return nil, seen.failed("search payments", err)
+	}
+	result := search.PaymentIntentSearchResult()
+	if !isSearchResult(result) {
+		return nil, seen.failed("search payments", errNotASearchResult)
+	}
+	if result.HasMore {
+		return nil, seen.failed("search payments", errTooManyHits)
+	}
+	return result.Data, nil
+}
+
+// cancelPayment cancels a payment whose money is not taken.
+func (c *client) cancelPayment(ctx context.Context, request providers.VoidRequest) (*sdk.PaymentIntent, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.PaymentIntentCancelParams{}
+	params.Context = ctx
+	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
+	payment, err := c.payments.Cancel(request.Reference, params)
+	if err != nil {
+		return nil, seen.failed("cancel payment", err)
+	}
+	return payment, nil
+}
+
+// createRefund gives back amount, in Stripe's units, of a payment.
+func (c *client) createRefund(ctx context.Context, request providers.RefundRequest, amount int64) (*sdk.Refund, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.RefundParams{
+		PaymentIntent: sdk.String(request.Reference),
+		Amount:        sdk.Int64(amount), // always given: without it Stripe gives back all that is left
+		Metadata:      map[string]string{metadataSagaKey: request.SagaKey, metadataSubKey: string(request.Key)},
+	}
+	params.Context = ctx
+	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
+	created, err := c.refunds.New(params)
+	if err != nil {
+		return nil, seen.failed("create refund", err)
+	}
+	return created, nil
+}
+
+// begin bounds one call in time and starts watching it on the wire.
+func (c *client) begin(ctx context.Context) (context.Context, *exchange, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	seen := &exchange{}
+	return seen.watch(ctx), seen, cancel
+}
+
+// escapeQuery keeps a value inside its quotes in Stripe's search language.
+var escapeQuery = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+
+// isSearchResult tells an empty result from an answer that is something else: stripe-go reads both as no hits, and "no hits"
+// lets a saga conclude that nothing was charged.
+func isSearchResult(result *sdk.PaymentIntentSearchResult) bool {
+	if result == nil || result.LastResponse == nil || result.LastResponse.StatusCode != http.StatusOK {
+		return false
+	}
+	var shape struct {
+		Object string             `json:"object"`
+		Data   *[]json.RawMessage `json:"data"`
+	}
+	return json.Unmarshal(result.LastResponse.RawJSON, &shape) == nil && shape.Object == "search_result" && shape.Data != nil
+}

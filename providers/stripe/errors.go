@@ -1,0 +1,183 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v76"
+
+	"paysaga/providers"
+)
+
+// The adapter's own codes for calls whose answer did not arrive or cannot be read, all with Unknown.
+const (
+	codeHungUp             = "hung_up" // our side gave up
+	codeTimeout            = "timeout"
+	codeConnectionLost     = "connection_lost"
+	codeBodyTooLarge       = "body_too_large"
+	codeRedirected         = "redirected"
+	codeSearchIncomplete   = "search_incomplete"
+	codeUnreadableResponse = "unreadable_response"
+	codeServerError        = "server_error"
+)
+
+// maxRetryAfter bounds what an answer can make us wait: longer than this is a defect on the other side, not advice.
+const maxRetryAfter = 10 * time.Minute
+
+// operatorDelay is the pause before a call that waits for people or banks is worth repeating: short enough that orders go on
+// within a minute after a key was put right, long enough to not knock on a closed door.
+const operatorDelay = 30 * time.Second
+
+// callKind is what a failed call was for: the same error can mean different things.
+type callKind int
+
+const (
+	chargeCall callKind = iota
+	lookupCall
+	voidCall
+	refundCall
+)
+
+// outcomeOfError maps every way in which a call can fail. It is the only such map.
+//
+// The rule behind it: a call did nothing only if Stripe says so in its own words, or if no byte of it was sent. All else is
+// Unknown, and the saga asks again with the same key, or looks up.
+func outcomeOfError(kind callKind, err error) providers.Outcome {
+	outcome := outcomeOfCallError(kind, err)
+	if kind == lookupCall && outcome.Kind != providers.Busy {
+		// A look-up's failure is about the question, not about the payment: "404" or "400" must never be read as "not charged".
+		outcome = providers.Outcome{Kind: providers.Unknown, Code: outcome.Code}
+	}
+	return outcome
+}
+
+func outcomeOfCallError(kind callKind, err error) providers.Outcome {
+	failure := &callError{}
+	if !errors.As(err, &failure) {
+		return unknown(codeConnectionLost)
+	}
+	var answer *sdk.Error
+	switch {
+	case errors.Is(failure.cause, context.Canceled):
+		return unknown(codeHungUp)
+	case failure.nothingSent:
+		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeUnreachable}
+	case errors.As(failure.cause, &answer) && answer.Type != "":
+		return outcomeOfAnswer(kind, failure, answer)
+	case failure.status >= http.StatusInternalServerError:
+		// Whatever the body was: a load balancer's page, half of a JSON, nothing.
+		return outcomeOfServerError(failure.header)
+	case errors.Is(failure.cause, errBodyTooLarge):
+		return unknown(codeBodyTooLarge)
+	case errors.Is(failure.cause, errRedirected):
+		return unknown(codeRedirected)
+	case errors.Is(failure.cause, errTooManyHits):
+		return unknown(codeSearchIncomplete)
+	case isTimeout(failure.cause):
+		return unknown(codeTimeout)
+	case failure.status != 0:
+		// A status without Stripe's words, a 200 with a broken body among them, or a 4xx by something in between.
+		return providers.Outcome{Kind: providers.Unknown, Code: codeUnreadableResponse, RetryAfter: retryAfter(failure.header)}
+	default:
+		return unknown(codeConnectionLost)
+	}
+}
+
+// outcomeOfAnswer maps an error in Stripe's own words.
+func outcomeOfAnswer(kind callKind, failure *callError, answer *sdk.Error) providers.Outcome {
+	code := safeCode(string(answer.Code))
+	if code == "" {
+		code = safeCode(string(answer.Type))
+	}
+	switch {
+	case failure.status >= http.StatusInternalServerError || answer.Type == sdk.ErrorTypeAPI:
+		return outcomeOfServerError(failure.header)
+	case answer.Type == sdk.ErrorTypeIdempotency:
+		// This call did nothing, but its key has been used: an earlier call under it may have taken the money.
+		return unknown(providers.CodeIdempotencyMismatch)
+	case failure.status == http.StatusUnauthorized || failure.status == http.StatusForbidden:
+		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeCredentialsRefused, RetryAfter: operatorDelay}
+	case failure.status == http.StatusConflict, // idempotency_key_in_use, lock_timeout
+		failure.status == http.StatusTooManyRequests,
+		failure.header.Get("Stripe-Should-Retry") == "true": // overrides the status
+		return providers.Outcome{Kind: providers.Busy, Code: code, RetryAfter: retryAfter(failure.header)}
+	case failure.status == http.StatusPaymentRequired || answer.Type == sdk.ErrorTypeCard:
+		return outcomeOfDecline(answer)
+	case failure.status >= http.StatusBadRequest:
+		return outcomeOfRefusal(kind, code, answer)
+	default:
+		return unknown(codeUnreadableResponse)
+	}
+}
+
+// outcomeOfServerError is Unknown, always: a 500 can come after the money moved. The code says whether the same call can help.
+func outcomeOfServerError(header http.Header) providers.Outcome {
+	outcome := providers.Outcome{Kind: providers.Unknown, Code: codeServerError, RetryAfter: retryAfter(header)}
+	switch {
+	case header.Get("Idempotent-Replayed") == "true":
+		outcome.Code = providers.CodeServerErrorReplayed
+	case header.Get("Stripe-Should-Retry") == "false":
+		outcome.Code = providers.CodeServerErrorFinal
+	}
+	return outcome
+}
+
+// outcomeOfDecline maps a card error. The payment stays at Stripe in requires_payment_method and holds no money; if the
+// payment in the answer says anything else, the answer contradicts itself.
+func outcomeOfDecline(answer *sdk.Error) providers.Outcome {
+	outcome := declined(answer)
+	payment := answer.PaymentIntent
+	if payment == nil {
+		return outcome
+	}
+	if outcome.Reference = safeID(payment.ID); outcome.Reference == "" {
+		return outcome
+	}
+	switch payment.Status { //nolint:exhaustive // listed are the states without money and without hope of it
+	case sdk.PaymentIntentStatusRequiresPaymentMethod, sdk.PaymentIntentStatusCanceled:
+	case "":
+		return outcome // only the id was given
+	default:
+		return providers.Outcome{Kind: providers.Unknown, Reference: outcome.Reference, Code: codeDeclineContradicted}
+	}
+	money, err := fromStripe(payment.Amount, string(payment.Currency))
+	if err != nil {
+		return providers.Outcome{Kind: providers.Unknown, Reference: outcome.Reference, Code: codeAmountUnreadable}
+	}
+	outcome.Money = money
+	return outcome
+}
+
+// outcomeOfRefusal maps an invalid request: Rejected, but for the two refusals that mean "it is so already".
+func outcomeOfRefusal(kind callKind, code string, answer *sdk.Error) providers.Outcome {
+	switch {
+	case kind == voidCall && answer.Code == sdk.ErrorCodePaymentIntentUnexpectedState && answer.PaymentIntent != nil:
+		if outcome, decided := outcomeWithoutVoid(answer.PaymentIntent); decided {
+			return outcome
+		}
+	case kind == refundCall && answer.Code == sdk.ErrorCodeChargeAlreadyRefunded:
+		// The customer has all the money back, which is what was wanted: an earlier call of ours whose answer was lost past the
+		// key's memory, or a person in the dashboard. No reference and no money: this call gave nothing back, so that whoever adds up
+		// refunds does not count it twice.
+		return providers.Outcome{Kind: providers.Succeeded, Code: providers.CodeAlreadyRefunded}
+	}
+	return providers.Outcome{Kind: providers.Rejected, Code: code}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// retryAfter reads the header's seconds, at most maxRetryAfter. Stripe does not send its other form, a date.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 64)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, int64(maxRetryAfter/time.Second))) * time.Second
+}

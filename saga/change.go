@@ -1,0 +1,47 @@
+package saga
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// StockEffect is what a change does to the stock that the saga holds.
+type StockEffect string
+
+// The effects on stock.
+const (
+	StockNone    StockEffect = ""
+	StockReserve StockEffect = "reserve" // reserved grows
+	StockSell    StockEffect = "sell"    // reserved and on hand shrink
+	StockRelease StockEffect = "release" // reserved shrinks
+)
+
+// Change is everything that one transaction writes about a saga: plain values, so that a store needs no rules of its own.
+type Change struct {
+	From    State // where the saga must still stand
+	After   Saga  // the saga and its order as they will be
+	Steps   []Step
+	Stock   StockEffect
+	Finding *Finding
+	Event   string        // what happened to the order, for the outbox; empty for nothing
+	Pause   time.Duration // until the next turn; zero for at once
+	Jitter  bool          // Pause is the longest pause, of which a random part is taken (full jitter)
+	Answer  *Answer       // to be stored under the idempotency key, if that has none yet
+	Release bool          // whether the lease is given back
+}
+
+// Finding says why a saga waits for a person.
+type Finding struct {
+	ID        uuid.UUID // given by the store
+	Kind      string    // "amount_mismatch", …
+	Detail    string    // a sentence for the operator, without personal data
+	CreatedAt time.Time // given by the store
+}
+
+// Answer is what the client gets for the request that began the saga, byte for byte, for as long as its key is kept.
+type Answer struct {
+	Status  int
+	Headers map[string]string // Content-Type, Location
+	Body    []byte
+}

@@ -1,0 +1,68 @@
+package saga
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/looplab/fsm"
+)
+
+// State is where a saga stands.
+type State string
+
+// The states. A saga ends in completed or rolled_back, or waits for a person in needs_review.
+const (
+	Started      State = "started"      // nothing done yet
+	Reserved     State = "reserved"     // the stock is held
+	Charging     State = "charging"     // the charge's intent is written; the call may be out
+	Awaiting     State = "awaiting"     // the customer must act, or the provider takes its time
+	Charged      State = "charged"      // the money is taken
+	Completed    State = "completed"    // the stock is sold: the end
+	Compensating State = "compensating" // what was done is being undone
+	RolledBack   State = "rolled_back"  // nothing kept, nothing held: the end
+	NeedsReview  State = "needs_review" // no rule decides; a finding says why
+)
+
+// Ended reports whether nothing will happen by itself any more.
+func (s State) Ended() bool { return s == Completed || s == RolledBack || s == NeedsReview }
+
+// What moves a saga from state to state.
+const (
+	fireReserve    = "reserve"
+	fireSend       = "send"
+	fireAwait      = "await"
+	fireTake       = "take"
+	fireConfirm    = "confirm"
+	fireCompensate = "compensate"
+	fireRollBack   = "roll_back"
+	fireReview     = "review"
+)
+
+// transitions is the whole table of states; docs/ARCHITECTURE.md shows it as a picture.
+var transitions = fsm.Events{
+	{Name: fireReserve, Src: states(Started), Dst: string(Reserved)},
+	{Name: fireSend, Src: states(Reserved), Dst: string(Charging)},
+	{Name: fireAwait, Src: states(Charging), Dst: string(Awaiting)},
+	{Name: fireTake, Src: states(Charging, Awaiting), Dst: string(Charged)},
+	{Name: fireConfirm, Src: states(Charged), Dst: string(Completed)},
+	{Name: fireCompensate, Src: states(Started, Charging, Awaiting, Charged), Dst: string(Compensating)},
+	{Name: fireRollBack, Src: states(Compensating), Dst: string(RolledBack)},
+	{Name: fireReview, Src: states(Started, Reserved, Charging, Awaiting, Charged, Compensating), Dst: string(NeedsReview)},
+}
+
+func states(list ...State) []string {
+	names := make([]string, len(list))
+	for i, state := range list {
+		names[i] = string(state)
+	}
+	return names
+}
+
+// fire gives the state that follows, or an error where the table has no such way.
+func fire(from State, event string) (State, error) {
+	machine := fsm.NewFSM(string(from), transitions, nil)
+	if err := machine.Event(context.Background(), event); err != nil {
+		return from, fmt.Errorf("move saga from %s by %s: %w", from, event, err)
+	}
+	return State(machine.Current()), nil
+}

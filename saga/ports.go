@@ -1,0 +1,87 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+)
+
+// What a store may answer beside a plain failure.
+var (
+	// ErrKeyTaken: the idempotency key belongs to another request that came first. Look it up.
+	ErrKeyTaken = errors.New("idempotency key is taken")
+	// ErrLeaseLost: somebody holds a newer lease, or has moved the saga on. Nothing was written.
+	ErrLeaseLost = errors.New("lease is lost")
+	// ErrReservationLost: the stock to be sold is not held any more. Nothing was written.
+	ErrReservationLost = errors.New("reservation is lost")
+)
+
+// OutOfStockError tells that a line asks for more than there is. Nothing was written.
+type OutOfStockError struct {
+	SKU       string
+	Wanted    int64
+	Available int64
+}
+
+func (e *OutOfStockError) Error() string { return "out of stock: " + e.SKU }
+
+// UnknownSKUError tells which SKUs have no stock record. Nothing was written.
+type UnknownSKUError struct{ SKUs []string }
+
+func (e *UnknownSKUError) Error() string { return "unknown SKU" }
+
+// Claim is the idempotency key under which an order is taken, with what guards it.
+type Claim struct {
+	AccountID   string
+	Endpoint    string // method and route pattern, "POST /v1/orders"
+	Key         string
+	Fingerprint [32]byte // of the request's intent
+	Generation  int      // 1, or one more than that of the expired use
+	Retention   time.Duration
+}
+
+// Ref names a saga of an account.
+type Ref struct {
+	AccountID string
+	Key       uuid.UUID
+}
+
+// Store keeps sagas. Each call is one transaction and one round trip, by the database's clock. A context that ends, or a
+// connection that breaks, leaves open whether the call was carried out.
+type Store interface {
+	// Begin claims the key and writes the new saga as the change has it, under a fresh lease. It returns the saga with
+	// its times and lease. Errors: ErrKeyTaken, *OutOfStockError, *UnknownSKUError.
+	Begin(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
+	// Apply writes a change if the saga still stands where the change began, under the same lease. It returns the saga
+	// with its new times. Errors: ErrLeaseLost, ErrReservationLost, *OutOfStockError.
+	Apply(ctx context.Context, change Change) (Saga, error)
+	// TakeOver takes a lease that has run out, if its fence is still the given one. Errors: ErrLeaseLost.
+	TakeOver(ctx context.Context, ref Ref, fence int64, lease time.Duration) (Saga, error)
+	// ClaimDue takes the leases of up to limit sagas that are due and that nobody drives.
+	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]Saga, error)
+	// Renew prolongs a lease that is still the newest. Errors: ErrLeaseLost.
+	Renew(ctx context.Context, ref Ref, fence int64, lease time.Duration) error
+	// HandBack ends a lease early, so that anybody can go on at once. Errors: ErrLeaseLost.
+	HandBack(ctx context.Context, ref Ref, fence int64) error
+}
+
+// Provider is one payment provider. Its calls classify every ending into an outcome, so they return no error.
+type Provider interface {
+	Windows() providers.Windows
+	// Check refuses what the provider could never charge, before anything is written: *providers.RequestError.
+	Check(money providers.Money, method string) error
+	Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome
+	Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome
+	Void(ctx context.Context, request providers.VoidRequest) providers.Outcome
+	Refund(ctx context.Context, request providers.RefundRequest) providers.Outcome
+}
+
+// Answerer writes the answer that the client gets for a saga as it stands. It is pure: the recovery worker answers in
+// place of a server that died, with the same bytes.
+type Answerer interface {
+	Answer(s Saga) (Answer, error)
+}

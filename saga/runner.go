@@ -1,0 +1,310 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"paysaga/providers"
+)
+
+// Errors of a runner that took nothing on.
+var (
+	// ErrUnknownProvider: no provider of that name is configured.
+	ErrUnknownProvider = errors.New("provider is not configured")
+	// ErrOverloaded: as many sagas are being driven as this process may drive, or the provider is failing. Come back.
+	ErrOverloaded = errors.New("overloaded")
+	// ErrDraining: the process is about to stop. Ask another one.
+	ErrDraining = errors.New("draining")
+)
+
+// Config sets up a Runner. Zero values of the limits are refused.
+type Config struct {
+	Store       Store
+	Providers   map[string]Provider
+	Answerer    Answerer
+	Policy      Policy // its windows are those of each saga's provider
+	Lease       time.Duration
+	CallTimeout time.Duration
+	MaxInFlight int // sagas driven at once; more requests are turned away
+	Logger      *slog.Logger
+}
+
+// Runner drives sagas: it holds the lease, makes the provider calls with no transaction open, and writes each change.
+type Runner struct {
+	Config
+	slots  chan struct{}
+	base   context.Context // ends when the runner must stop at once
+	cancel context.CancelFunc
+	mu     sync.Mutex // guards draining against the group's last Wait
+	drain  bool
+	group  sync.WaitGroup
+}
+
+// NewRunner checks the configuration.
+func NewRunner(c Config) (*Runner, error) {
+	if c.Store == nil || c.Answerer == nil || c.Logger == nil {
+		return nil, errors.New("a runner needs a store, an answerer and a logger")
+	}
+	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 {
+		return nil, errors.New("a runner needs a lease, a call timeout and limits above zero")
+	}
+	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
+	r.base, r.cancel = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// Start takes a new order on and drives its saga as far as it goes now. The answer is stored under the claim's key. A
+// caller that goes away does not stop the saga.
+//
+// Errors, all of which wrote nothing: ErrUnknownProvider, *providers.RequestError, *UnknownSKUError, ErrKeyTaken (look
+// the key up), ErrOverloaded, ErrDraining. After ErrLeaseLost somebody else answers: look the key up. Any other error
+// leaves the saga to the recovery worker; the same request may be sent again.
+func (r *Runner) Start(ctx context.Context, claim Claim, order Order) (Answer, error) {
+	provider, ok := r.Providers[order.Payment.Provider]
+	if !ok {
+		return Answer{}, ErrUnknownProvider
+	}
+	if err := provider.Check(order.Money(), order.Payment.Method); err != nil {
+		return Answer{}, fmt.Errorf("check payment: %w", err)
+	}
+	if b, ok := provider.(interface{ Open() bool }); ok && b.Open() {
+		return Answer{}, ErrOverloaded
+	}
+	return r.detached(ctx, func(ctx context.Context) (Answer, error) {
+		return r.begin(ctx, claim, order)
+	})
+}
+
+// TakeOver goes on with a saga whose lease has run out, for a client that repeats its request. Errors as for Start.
+func (r *Runner) TakeOver(ctx context.Context, ref Ref, fence int64) (Answer, error) {
+	return r.detached(ctx, func(ctx context.Context) (Answer, error) {
+		s, err := r.Store.TakeOver(ctx, ref, fence, r.Lease)
+		if err != nil {
+			return Answer{}, fmt.Errorf("take saga over: %w", err)
+		}
+		return r.drive(ctx, s, inRequest)
+	})
+}
+
+// Drain stops taking sagas on and waits for those that are being driven. When ctx ends first, the calls that are out are
+// cut off and their leases handed back, so that another process can go on at once.
+func (r *Runner) Drain(ctx context.Context) {
+	r.mu.Lock()
+	r.drain = true
+	r.mu.Unlock()
+	done := make(chan struct{})
+	go func() { r.group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	r.cancel()
+	<-done
+}
+
+// enter takes one of the runner's slots.
+func (r *Runner) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drain {
+		return ErrDraining
+	}
+	select {
+	case r.slots <- struct{}{}:
+		r.group.Add(1)
+		return nil
+	default:
+		return ErrOverloaded
+	}
+}
+
+func (r *Runner) leave() {
+	<-r.slots
+	r.group.Done()
+}
+
+// detached runs work that outlives its caller, but not the runner.
+func (r *Runner) detached(caller context.Context, work func(context.Context) (Answer, error)) (Answer, error) {
+	if err := r.enter(); err != nil {
+		return Answer{}, err
+	}
+	type result struct {
+		answer Answer
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer r.leave()
+		ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
+		defer cancel()
+		defer context.AfterFunc(r.base, cancel)()
+		answer, err := r.guarded(ctx, work)
+		done <- result{answer, err}
+	}()
+	select {
+	case got := <-done:
+		return got.answer, got.err
+	case <-caller.Done():
+		return Answer{}, fmt.Errorf("caller went away: %w", caller.Err())
+	}
+}
+
+// guarded turns a panic into an error: one broken saga must not take the others' process down. Its lease runs out and the
+// recovery worker meets it again.
+func (r *Runner) guarded(ctx context.Context, work func(context.Context) (Answer, error)) (answer Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.Logger.ErrorContext(ctx, "saga panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errors.New("saga panicked")
+		}
+	}()
+	return work(ctx)
+}
+
+// begin is the first transaction, and the rest of the way.
+func (r *Runner) begin(ctx context.Context, claim Claim, order Order) (Answer, error) {
+	s := Saga{
+		AccountID: claim.AccountID, Key: Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation),
+		Generation: claim.Generation, State: Started, Order: order,
+	}
+	s.Order.ID = s.Key
+	change, err := Advance(s, Event{Kind: Resume}, r.policy(s))
+	if err != nil {
+		return Answer{}, err
+	}
+	begun, err := r.Store.Begin(ctx, claim, change, r.Lease)
+	var short *OutOfStockError
+	if errors.As(err, &short) {
+		return r.beginRefused(ctx, claim, s, short)
+	}
+	if err != nil {
+		return Answer{}, fmt.Errorf("begin saga: %w", err)
+	}
+	return r.drive(ctx, begun, inRequest)
+}
+
+// beginRefused writes down, in one transaction, an order that had no stock: its saga is over as it begins.
+func (r *Runner) beginRefused(ctx context.Context, claim Claim, s Saga, short *OutOfStockError) (Answer, error) {
+	change, err := Advance(s, outOfStock(short), r.policy(s))
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := r.finish(&change, s); err != nil {
+		return Answer{}, err
+	}
+	if _, err := r.Store.Begin(ctx, claim, change, r.Lease); err != nil {
+		return Answer{}, fmt.Errorf("begin refused saga: %w", err)
+	}
+	return *change.Answer, nil
+}
+
+func outOfStock(short *OutOfStockError) Event {
+	return Event{Kind: OutOfStock, Detail: fmt.Sprintf("%s: %d wanted, %d available.", short.SKU, short.Wanted, short.Available)}
+}
+
+// maxTurns bounds one drive. The longest way there is, a charge that must be voided and then refunded, takes five.
+const maxTurns = 16
+
+// drive takes a saga as far as it goes now: to its end, or to a pause in which its lease is free.
+func (r *Runner) drive(ctx context.Context, s Saga, p patience) (Answer, error) {
+	for range maxTurns {
+		change, next, err := r.turn(ctx, s, p)
+		if err != nil {
+			return Answer{}, err
+		}
+		if change.Release {
+			r.Logger.InfoContext(ctx, "saga rests", "order_id", s.Order.ID, "state", next.State, "order", next.Order.Status)
+			if change.Answer == nil {
+				return Answer{}, nil
+			}
+			return *change.Answer, nil
+		}
+		s = next
+	}
+	return Answer{}, fmt.Errorf("saga of order %s did not come to rest in %d turns", s.Order.ID, maxTurns)
+}
+
+// turn is one step of a drive: the provider call that is due, if any, and the transaction that writes what came of it.
+func (r *Runner) turn(ctx context.Context, s Saga, p patience) (Change, Saga, error) {
+	event := Event{Kind: Resume}
+	policy := r.policy(s)
+	if call := Next(s, policy.Windows); call != CallNone {
+		begun := time.Now()
+		event = r.call(ctx, s, call, p)
+		s.ReadAt = s.ReadAt.Add(time.Since(begun)).Truncate(time.Microsecond) // as fine as the database keeps time
+	}
+	if ctx.Err() != nil {
+		return Change{}, s, r.handBack(ctx, s)
+	}
+	change, next, err := r.write(ctx, s, event, policy)
+	var short *OutOfStockError
+	switch {
+	case errors.Is(err, ErrReservationLost):
+		event.Kind = ReservationLost
+		return r.write(ctx, s, event, policy)
+	case errors.As(err, &short):
+		return r.write(ctx, s, outOfStock(short), policy)
+	}
+	return change, next, err
+}
+
+func (r *Runner) write(ctx context.Context, s Saga, e Event, policy Policy) (Change, Saga, error) {
+	change, err := Advance(s, e, policy)
+	if err != nil {
+		return Change{}, s, fmt.Errorf("order %s: %w", s.Order.ID, err)
+	}
+	if err := r.finish(&change, s); err != nil {
+		return Change{}, s, err
+	}
+	next, err := r.Store.Apply(ctx, change)
+	if err != nil {
+		return Change{}, s, fmt.Errorf("write change of order %s: %w", s.Order.ID, err)
+	}
+	return change, next, nil
+}
+
+// finish completes a change with what is not pure: the drawn pause, whether the drive rests here, and the answer.
+func (r *Runner) finish(change *Change, before Saga) error {
+	change.After.Order.UpdatedAt = before.ReadAt
+	if change.Jitter {
+		change.Pause = rand.N(change.Pause) + time.Millisecond // never zero, which would mean "go on"
+	}
+	change.Release = change.Pause > 0 || change.After.State.Ended()
+	if !change.Release || before.Answered {
+		return nil
+	}
+	answer, err := r.Answerer.Answer(change.After)
+	if err != nil {
+		return fmt.Errorf("answer order %s: %w", before.Order.ID, err)
+	}
+	change.Answer = &answer
+	return nil
+}
+
+// handBack gives the lease up after the runner was told to stop. The outcome of a call that was cut off is not written:
+// whoever takes the lease next makes the same call again.
+func (r *Runner) handBack(ctx context.Context, s Saga) error {
+	const within = 2 * time.Second // the process is about to end; a lease that is not handed back runs out by itself
+	cause := context.Cause(ctx)
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	err := r.Store.HandBack(fresh, Ref{s.AccountID, s.Key}, s.Lease.Fence)
+	return errors.Join(fmt.Errorf("stopped while driving order %s: %w", s.Order.ID, cause), err)
+}
+
+func (r *Runner) policy(s Saga) Policy {
+	policy := r.Policy
+	if provider, ok := r.Providers[s.Order.Payment.Provider]; ok {
+		policy.Windows = provider.Windows()
+	}
+	return policy
+}
+
+// unconfigured is the outcome for a saga whose provider was taken out of the configuration.
+var unconfigured = providers.Outcome{Kind: providers.Busy, Code: "provider_not_configured"}
