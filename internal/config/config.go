@@ -34,7 +34,7 @@ type Config struct {
 	LogLevel  slog.Level
 }
 
-// Stripe is how to reach Stripe. It is zero when Stripe is not configured.
+// Stripe is how to reach Stripe, when it is configured.
 type Stripe struct {
 	APIKey  Secret
 	BaseURL string // without a slash at the end

@@ -48,9 +48,6 @@ func (e environment) config() (Config, error) {
 	if len(problems) > 0 {
 		return Config{}, errors.Join(problems...)
 	}
-	if !c.Stripe.Configured() {
-		c.Stripe = Stripe{}
-	}
 	return c, nil
 }
 

@@ -35,15 +35,11 @@ func (s *server) CreateOrder(w http.ResponseWriter, r *http.Request, _ api.Creat
 		s.fail(w, r, err)
 		return
 	}
-	if err := checkOrder(request); err != nil {
-		s.fail(w, r, err)
-		return
-	}
 	claim := saga.Claim{
 		AccountID: accountOf(r.Context()), Endpoint: createOrderEndpoint, Key: key,
 		Fingerprint: orderFingerprint(request), Retention: s.Retention,
 	}
-	answer, replayed, err := s.answerOrder(r.Context(), claim, toOrder(request))
+	answer, replayed, err := s.answerOrder(r.Context(), claim, request)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -62,13 +58,13 @@ func (s *server) CreateOrder(w http.ResponseWriter, r *http.Request, _ api.Creat
 const maxLookups = 4
 
 // answerOrder finds the one answer for a key: the stored one, or that of a saga which it begins or takes over.
-func (s *server) answerOrder(ctx context.Context, claim saga.Claim, order saga.Order) (saga.Answer, bool, error) {
+func (s *server) answerOrder(ctx context.Context, claim saga.Claim, request api.OrderRequest) (saga.Answer, bool, error) {
 	for range maxLookups {
 		record, used, err := s.Store.LookupKey(ctx, claim.AccountID, claim.Endpoint, claim.Key)
 		if err != nil {
 			return saga.Answer{}, false, fmt.Errorf("look key up: %w", err)
 		}
-		answer, replayed, err := s.decideOrder(ctx, record, used, claim, order)
+		answer, replayed, err := s.decideOrder(ctx, record, used, claim, request)
 		if errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) {
 			continue
 		}
@@ -78,7 +74,7 @@ func (s *server) answerOrder(ctx context.Context, claim saga.Claim, order saga.O
 }
 
 func (s *server) decideOrder(
-	ctx context.Context, record idempotency.Record, used bool, claim saga.Claim, order saga.Order,
+	ctx context.Context, record idempotency.Record, used bool, claim saga.Claim, request api.OrderRequest,
 ) (answer saga.Answer, replayed bool, err error) {
 	claim.Generation = 1
 	if used {
@@ -91,21 +87,20 @@ func (s *server) decideOrder(
 			return saga.Answer{}, false, newProblem(keyReused, "This key was used for another request. Use a new key for a new order.")
 		case idempotency.TakeOver:
 			answer, err = s.Runner.TakeOver(ctx, saga.Ref{AccountID: claim.AccountID, Key: record.SagaKey}, record.Fence)
-			return answer, false, explainStart(err, order)
+			return answer, false, err
 		case idempotency.Renew:
 			claim.Generation = record.Generation + 1
 		}
 	}
-	answer, err = s.Runner.Start(ctx, claim, order)
-	return answer, false, explainStart(err, order)
-}
-
-func explainStart(err error, order saga.Order) error {
-	if !errors.Is(err, saga.ErrUnknownProvider) {
-		return err
+	if err := checkOrder(request); err != nil {
+		return saga.Answer{}, false, err
 	}
-	detail := fmt.Sprintf("The provider %q is not set up on this server.", order.Payment.Provider)
-	return &problem{kind: providerUnknown, detail: detail, errors: []api.FieldError{{Pointer: "/payment/provider", Detail: detail}}}
+	answer, err = s.Runner.Start(ctx, claim, toOrder(request))
+	if errors.Is(err, saga.ErrUnknownProvider) {
+		detail := fmt.Sprintf("The provider %q is not set up on this server.", request.Payment.Provider)
+		err = &problem{kind: providerUnknown, detail: detail, errors: []api.FieldError{{Pointer: "/payment/provider", Detail: detail}}}
+	}
+	return answer, false, err
 }
 
 // waitProblem asks to come back when the lease ends at the latest; the answer is usually there much sooner, so never to
@@ -118,8 +113,7 @@ func waitProblem(leaseLeft time.Duration) *problem {
 	}
 }
 
-// checkOrder checks what the contract's schema cannot say. It needs nothing but the request, so that a repeat is judged
-// the same whatever has changed on the server.
+// checkOrder checks what the contract's schema cannot say, before anything is written.
 func checkOrder(o api.OrderRequest) error {
 	var places []api.FieldError
 	bad := func(pointer, format string, args ...any) {

@@ -76,7 +76,7 @@ var (
 	orderUndone = problemType(http.StatusUnprocessableEntity, "order-undone", "The order was undone",
 		"The order could not be completed, and everything was undone: nothing is kept of the payment, the stock is free again.",
 		"Read the order to see why, and order under a new key.")
-	stockReserved = problemType(http.StatusConflict, "stock-reserved", "More is reserved than would be on hand",
+	stockReserved = problemType(http.StatusUnprocessableEntity, "stock-reserved", "More is reserved than would be on hand",
 		"The count is lower than what running orders have reserved. Nothing was changed.",
 		"Wait until those orders have ended, or set a higher count.")
 	unavailable = problemType(http.StatusServiceUnavailable, "unavailable", "The service cannot take the request now",

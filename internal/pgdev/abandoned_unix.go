@@ -13,16 +13,12 @@ import (
 // RemoveAbandoned deletes a folder that was some process's Options.Dir, with its cluster, and stops what still runs
 // there. ErrInUse when that process lives; a folder of another user is an error too.
 func RemoveAbandoned(ctx context.Context, dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("abandoned folder: %w", err)
-	}
 	// In a shared place such as /tmp anybody can make a link or a folder of that name, and root would follow it.
-	status, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(status.Uid) != os.Geteuid() {
+	if !isOwnFolder(dir) {
 		return fmt.Errorf("abandoned folder %s: not a folder of this user", dir)
 	}
-	if dir, err = prepareFolder(dir); err != nil {
+	dir, err := prepareFolder(dir)
+	if err != nil {
 		return err
 	}
 	lock, err := lockFolder(dir)
@@ -44,4 +40,13 @@ func RemoveAbandoned(ctx context.Context, dir string) error {
 		return fmt.Errorf("abandoned folder: %w", err)
 	}
 	return nil
+}
+
+func isOwnFolder(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	status, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(status.Uid) == os.Geteuid()
 }

@@ -21,6 +21,8 @@ const (
 	downloadLimit = 5 * time.Minute
 	// downloadMajor is taken when any release will do.
 	downloadMajor = 17
+	// repository is where the builds are: Maven's central one, with checksums that the library compares.
+	repository = "https://repo1.maven.org/maven2"
 	// rootsDownloads is where root keeps programs, as the account that runs them cannot look into root's own cache.
 	rootsDownloads = "/var/cache/paysaga"
 )
@@ -47,7 +49,7 @@ func download(ctx context.Context, major int, logger *slog.Logger) (string, erro
 		return bin, nil
 	}
 	logger.InfoContext(ctx, "downloading PostgreSQL, once", "version", string(version), "to", target)
-	if err := fetch(ctx, version, cache, target); err != nil {
+	if err := fetch(ctx, repository, version, cache, target); err != nil {
 		return "", err
 	}
 	return bin, nil
@@ -84,7 +86,7 @@ func makeCache(folder string) (string, error) {
 }
 
 // fetch unpacks beside the target and moves it there when it is complete; a process that was faster wins.
-func fetch(ctx context.Context, version embeddedpostgres.PostgresVersion, cache, target string) error {
+func fetch(ctx context.Context, from string, version embeddedpostgres.PostgresVersion, cache, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadLimit)
 	defer cancel()
 	work, err := os.MkdirTemp(cache, "download-")
@@ -93,8 +95,9 @@ func fetch(ctx context.Context, version embeddedpostgres.PostgresVersion, cache,
 	}
 	finished := make(chan error, 1)
 	go func() { // the library knows no context: when ctx ends first, it is left to its own end
-		defer func() { _ = os.RemoveAll(work) }()
-		finished <- unpack(ctx, version, work, target)
+		err := unpack(ctx, from, version, work, target)
+		_ = os.RemoveAll(work)
+		finished <- err
 	}()
 	select {
 	case err := <-finished:
@@ -104,7 +107,7 @@ func fetch(ctx context.Context, version embeddedpostgres.PostgresVersion, cache,
 	}
 }
 
-func unpack(ctx context.Context, version embeddedpostgres.PostgresVersion, work, target string) error {
+func unpack(ctx context.Context, from string, version embeddedpostgres.PostgresVersion, work, target string) error {
 	port, err := freePort(ctx)
 	if err != nil {
 		return err
@@ -113,6 +116,7 @@ func unpack(ctx context.Context, version embeddedpostgres.PostgresVersion, work,
 	server := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(version).
 		Port(uint32(port)). //nolint:gosec // a port fits
+		BinaryRepositoryURL(from).
 		CachePath(work).
 		BinariesPath(programs).
 		RuntimePath(runtimeFolder).

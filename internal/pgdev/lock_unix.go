@@ -22,7 +22,7 @@ func lockFolder(dir string) (*folderLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder (was it made by another user?): %w", err)
 	}
-	descriptor := int(file.Fd()) //nolint:gosec // descriptors are small
+	descriptor := int(file.Fd())
 	if err := syscall.Flock(descriptor, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer func() { _ = file.Close() }()
 		if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -62,17 +62,17 @@ func prepareFolder(dir string) (string, error) {
 	if err := os.MkdirAll(absolute, 0o755); err != nil {
 		return "", fmt.Errorf("data folder: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(absolute)
+	resolved, err := filepath.EvalSymlinks(absolute)
 	if err != nil {
 		return "", fmt.Errorf("data folder: %w", err)
 	}
-	return real, nil
+	return resolved, nil
 }
 
 // choosePlace puts the cluster into dir/postgres, or where the account can reach it when it cannot reach that.
 func choosePlace(ctx context.Context, dir string) (place, error) {
-	near := place{dir: dir, home: filepath.Join(dir, "postgres")}
-	if err := near.prepare(); err != nil {
+	near, err := newPlace(dir, filepath.Join(dir, "postgres"))
+	if err != nil {
 		return place{}, err
 	}
 	if near.account.canEnter(ctx, near.home) {
@@ -81,8 +81,8 @@ func choosePlace(ctx context.Context, dir string) (place, error) {
 	_ = os.Remove(near.home) // just made, most likely; a folder with content stays
 
 	sum := sha256.Sum256([]byte(dir))
-	far := place{dir: dir, home: filepath.Join(rootsPlaces, hex.EncodeToString(sum[:8]))}
-	if err := far.prepare(); err != nil {
+	far, err := newPlace(dir, filepath.Join(rootsPlaces, hex.EncodeToString(sum[:8])))
+	if err != nil {
 		return place{}, err
 	}
 	if !far.account.canEnter(ctx, far.home) {
@@ -91,15 +91,17 @@ func choosePlace(ctx context.Context, dir string) (place, error) {
 	return far, nil
 }
 
-func (p *place) prepare() error {
-	var err error
-	if p.account, err = accountFor(p.data()); err != nil {
-		return err
+func newPlace(dir, home string) (place, error) {
+	found := place{dir: dir, home: home}
+	runner, err := accountFor(found.data())
+	if err != nil {
+		return place{}, err
 	}
-	if err := os.MkdirAll(p.home, 0o755); err != nil { //nolint:gosec // the account passes through; its data is 0700
-		return fmt.Errorf("folder of the cluster: %w", err)
+	found.account = runner
+	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // the account passes through; its data is 0700
+		return place{}, fmt.Errorf("folder of the cluster: %w", err)
 	}
-	return nil
+	return found, nil
 }
 
 func (p place) isFar() bool { return filepath.Dir(p.home) != p.dir }
@@ -255,20 +257,20 @@ func (p place) truncateLog() (*os.File, error) {
 	return file, nil
 }
 
+// logTail is the end of the log, for people: without a log it says why.
 func (p place) logTail() string {
 	file, err := os.Open(p.log())
 	if err != nil {
-		return "(no log)"
+		return err.Error()
 	}
 	defer func() { _ = file.Close() }()
-	if info, err := file.Stat(); err == nil && info.Size() > logTailBytes {
-		if _, err := file.Seek(-logTailBytes, io.SeekEnd); err != nil {
-			return "(no log)"
-		}
-	}
-	tail, err := io.ReadAll(io.LimitReader(file, logTailBytes))
+	info, err := file.Stat()
 	if err != nil {
-		return "(no log)"
+		return err.Error()
+	}
+	tail, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-logTailBytes), logTailBytes))
+	if err != nil {
+		return err.Error()
 	}
 	return strings.TrimSpace(string(tail))
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,7 @@ import (
 // fakePrograms makes a folder whose postgres only tells its release.
 func fakePrograms(t *testing.T, parent string, major int) string {
 	t.Helper()
-	folder := filepath.Join(parent, fmt.Sprint(major), "bin")
+	folder := filepath.Join(parent, strconv.Itoa(major), "bin")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // usualFolders are where packages put the server's programs when they keep them out of PATH.
@@ -80,12 +81,12 @@ func (s search) notFound(found []programs, major int, download error) error {
 	if major != 0 {
 		wanted = fmt.Sprintf("%d, which made the data in this folder (remove the folder to start empty)", major)
 	}
-	unfit := ""
+	var unfit strings.Builder
 	for _, p := range found {
-		unfit += fmt.Sprintf(", only release %d in %s", p.major, p.folder)
+		fmt.Fprintf(&unfit, ", only release %d in %s", p.major, p.folder)
 	}
 	return fmt.Errorf("%w %s in PATH or the usual folders%s, and it could not be downloaded (%w). %s, "+
-		"or set DATABASE_URL to a server of your own", ErrNoPrograms, wanted, unfit, download, s.advice)
+		"or set DATABASE_URL to a server of your own", ErrNoPrograms, wanted, unfit.String(), download, s.advice)
 }
 
 func (s search) inPath(ctx context.Context, runner account) []programs {

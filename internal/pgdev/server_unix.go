@@ -300,7 +300,7 @@ const statusLine = 7
 
 // readPIDFile gives the zero value when there is no file, or it is half-written.
 func readPIDFile(data string) pidFile {
-	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid")) //nolint:gosec // the cluster's own file
 	if err != nil {
 		return pidFile{}
 	}

@@ -377,3 +377,29 @@ func TestResolveChecksTheGivenDatabase(t *testing.T) {
 		t.Error("a database that does not answer is accepted")
 	}
 }
+
+func TestRemoveAbandoned(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	first := startHelper(t, dir)
+	if err := RemoveAbandoned(t.Context(), dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("folder of a living process: %v, want ErrInUse", err)
+	}
+	first.kill(t)
+	link := filepath.Join(newDir(t), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveAbandoned(t.Context(), link); err == nil {
+		t.Error("a link is followed")
+	}
+	if err := RemoveAbandoned(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder afterwards: %v", err)
+	}
+	if isServerOf(first.server, filepath.Join(dir, "postgres", "data")) {
+		t.Error("its server still runs")
+	}
+}

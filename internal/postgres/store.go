@@ -26,8 +26,12 @@ type Store struct {
 // New makes a store over a migrated database.
 func New(pool *pgxpool.Pool, ring *seal.Ring) *Store { return &Store{pool: pool, ring: ring} }
 
-// Open connects to a database and checks that it answers. maxConnections bounds the pool.
-func Open(ctx context.Context, databaseURL string, maxConnections int32) (*pgxpool.Pool, error) {
+// Close ends the store's connections.
+func (s *Store) Close() { s.pool.Close() }
+
+// Open connects to a database and checks that it answers. maxConnections bounds its connections. A store that only keeps
+// API keys needs no ring.
+func Open(ctx context.Context, databaseURL string, maxConnections int32, ring *seal.Ring) (*Store, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, errors.New("DATABASE_URL is no PostgreSQL URL") // the parser's own text can hold the password
@@ -42,7 +46,7 @@ func Open(ctx context.Context, databaseURL string, maxConnections int32) (*pgxpo
 		pool.Close()
 		return nil, fmt.Errorf("reach the database at %s:%d: %w", config.ConnConfig.Host, config.ConnConfig.Port, err)
 	}
-	return pool, nil
+	return New(pool, ring), nil
 }
 
 // connectTimeout is well below a client's patience, so that a request meets a dead database as an error, not as silence.

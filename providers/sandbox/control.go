@@ -159,7 +159,9 @@ func (s *Server) plantDivergence(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, http.StatusBadRequest, err)
 			return
 		}
-		s.reply(w, http.StatusCreated, map[string]any{"charge": charge})
+		s.reply(w, http.StatusCreated, struct {
+			Charge Charge `json:"charge"`
+		}{charge})
 		return
 	}
 	s.refuse(w, http.StatusBadRequest, fmt.Errorf("%w: provider %q is not simulated", errControl, wanted.Provider))

@@ -34,45 +34,66 @@ func (x exchange) conduct(words dialect, perform func(interference) answer) {
 	if fault.Kind != "" {
 		x.server.journal.amend(x.sequence, func(record *RequestRecord) { record.Fault = fault.Kind })
 	}
+	if x.spoilBefore(fault, words) {
+		return
+	}
+	var disturb interference
+	switch fault.Kind {
+	case FaultSlow:
+		disturb.delay = time.Duration(fault.DelayMS) * time.Millisecond
+	case FaultErrorSaved:
+		disturb.replace = &words.internalError
+	default:
+	}
+	given := perform(disturb)
+	if !x.spoilAfter(fault, words) {
+		x.send(given)
+	}
+}
+
+// spoilBefore ends the exchange without executing the call, when the fault is one of these.
+func (x exchange) spoilBefore(fault ActiveFault, words dialect) (done bool) {
 	switch fault.Kind {
 	case FaultTimeoutBefore:
 		x.hang(fault)
-	case FaultTimeoutAfter:
-		perform(interference{})
-		x.hang(fault)
-	case FaultErrorBefore:
-		x.send(words.internalError)
-	case FaultErrorAfter:
-		perform(interference{})
-		x.send(words.internalError)
-	case FaultErrorSaved:
-		x.send(perform(interference{replace: &words.internalError}))
 	case FaultResetBefore:
 		x.drop()
-	case FaultResetAfter:
-		perform(interference{})
-		x.drop()
+	case FaultErrorBefore:
+		x.send(words.internalError)
 	case FaultRateLimited:
 		x.send(words.rateLimited)
-	case FaultSlow:
-		x.send(perform(interference{delay: time.Duration(fault.DelayMS) * time.Millisecond}))
-	case FaultGarbageAfter:
-		perform(interference{})
-		x.send(garbage(fault.Fired))
-	case FaultEmptyAfter:
-		perform(interference{})
-		x.send(answer{status: http.StatusOK})
 	case FaultInProgress:
 		x.send(words.inProgress)
 	default:
-		x.send(perform(interference{}))
+		return false
 	}
+	return true
+}
+
+// spoilAfter loses the true answer of an executed call, when the fault is one of these.
+func (x exchange) spoilAfter(fault ActiveFault, words dialect) (done bool) {
+	switch fault.Kind {
+	case FaultTimeoutAfter:
+		x.hang(fault)
+	case FaultResetAfter:
+		x.drop()
+	case FaultErrorAfter:
+		x.send(words.internalError)
+	case FaultGarbageAfter:
+		x.send(garbage(fault.Fired))
+	case FaultEmptyAfter:
+		x.send(answer{status: http.StatusOK})
+	default:
+		return false
+	}
+	return true
 }
 
 // garbage is what proxies in front of an API answer: a page with an error status, or a body cut off under a 200.
 func garbage(turn int) answer {
 	if turn%2 == 1 {
-		page := answer{status: http.StatusBadGateway, body: []byte("<html><head><title>502 Bad Gateway</title></head><body>502</body></html>\n")}
+		page := answer{status: http.StatusBadGateway, body: []byte("<html><head><title>502 Bad " +
+			"Gateway</title></head><body>502</body></html>\n")}
 		return page.with("Content-Type", "text/html")
 	}
 	return answer{status: http.StatusOK, body: []byte(`{"id": "pi_`)}

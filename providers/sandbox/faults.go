@@ -77,8 +77,9 @@ type Fault struct {
 
 // ActiveFault is a fault and what has become of it.
 type ActiveFault struct {
-	ID int `json:"id"`
 	Fault
+
+	ID    int `json:"id"`
 	Fired int `json:"fired"`
 }
 
@@ -93,6 +94,12 @@ func (f Fault) validate(providers []string) error {
 		return fmt.Errorf("%w: call %q is not one of %s", ErrFault, f.Call, join(callTypes))
 	case !slices.Contains(faultKinds, f.Kind):
 		return fmt.Errorf("%w: fault %q is not one of %s", ErrFault, f.Kind, join(faultKinds))
+	}
+	return f.validateNumbers()
+}
+
+func (f Fault) validateNumbers() error {
+	switch {
 	case f.Times < 0:
 		return fmt.Errorf("%w: times must not be negative", ErrFault)
 	case !(f.Probability >= 0 && f.Probability <= 1): // written so that NaN is refused too

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -186,9 +187,7 @@ type answer struct {
 
 func (a answer) with(name, value string) answer {
 	header := make(map[string]string, len(a.header)+1)
-	for each, present := range a.header {
-		header[each] = present
-	}
+	maps.Copy(header, a.header)
 	header[name] = value
 	a.header = header
 	return a

@@ -83,7 +83,8 @@ func (a *stripeAPI) serveUnknown(w http.ResponseWriter, r *http.Request) {
 	requestID := a.openAnswer(w, r)
 	refusal := &stripeError{
 		status: http.StatusNotFound, Type: typeInvalidRequest,
-		Message: "Unrecognized request URL (" + r.Method + ": " + strings.TrimPrefix(r.URL.Path, "/stripe") + "). The sandbox knows PaymentIntents, refunds and charges.",
+		Message: "Unrecognized request URL (" + r.Method + ": " + strings.TrimPrefix(r.URL.Path, "/stripe") + "). The sandbox knows " +
+			"PaymentIntents, refunds and charges.",
 	}
 	a.server.journal.add(newRequestRecord(r, a.server.clock.now(), nil))
 	if err := refusal.answer(requestID).writeTo(w); err != nil {
@@ -276,7 +277,7 @@ func (a *stripeAPI) lookupIdentifier(id string, values url.Values) string {
 	if query := values.Get("query"); query != "" {
 		return firstQuoted(query)
 	}
-	if payment := values.Get("payment_intent"); payment != "" {
+	if payment := values.Get(objectPaymentIntent); payment != "" {
 		id = payment
 	}
 	a.mu.Lock()

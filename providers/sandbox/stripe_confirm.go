@@ -14,9 +14,11 @@ func (a *stripeAPI) confirmPayment(c stripeCall) (any, *stripeError) {
 	}
 	switch payment.status {
 	case statusSucceeded:
-		return nil, payment.unexpected("You cannot confirm this PaymentIntent because it has already succeeded after being previously confirmed.")
+		return nil, payment.unexpected("You cannot confirm this PaymentIntent because it has already succeeded after being previously " +
+			"confirmed.")
 	case statusCanceled, statusProcessing, statusRequiresCapture:
-		return nil, payment.unexpected("You cannot confirm this PaymentIntent because it has a status of %s. Only a PaymentIntent with one of the "+
+		return nil, payment.unexpected("You cannot confirm this PaymentIntent because it has a status of %s. Only a PaymentIntent with "+
+			"one of the "+
 			"following statuses may be confirmed: requires_confirmation, requires_action.", payment.status)
 	}
 	method, refusal := a.attach(c, payment)
@@ -48,18 +50,22 @@ func (p *stripePayment) confirmable(c stripeCall) *stripeError {
 	redirects := p.automatic != nil && p.automatic.AllowRedirects != "never"
 	switch {
 	case p.method == nil:
-		return p.unexpected("You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the PaymentIntent " +
+		return p.unexpected("You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the " +
+			"PaymentIntent " +
 			"with a payment method and then confirm it again, or confirm it again directly with a payment method.")
 	case !slices.Contains(p.methodTypes, p.method.kind):
-		return invalid("payment_intent_incompatible_payment_method", "payment_method",
-			"The PaymentMethod provided (%s) is not allowed for this PaymentIntent. Please attach a PaymentMethod of one of the following types: %s.",
+		return invalid("payment_intent_incompatible_payment_method", objectPaymentMethod,
+			"The PaymentMethod provided (%s) is not allowed for this PaymentIntent. Please attach a PaymentMethod of one of the following "+
+				"types: %s.",
 			p.method.kind, strings.Join(p.methodTypes, ", "))
 	case p.captureMethod == captureManual && p.method.delayed:
 		return invalid("", "capture_method", "The payment method type %s does not support manual capture.", p.method.kind)
 	case redirects && c.params.text("return_url") == "" && !c.params.flag("use_stripe_sdk"):
-		return invalid("", "return_url", "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these "+
+		return invalid("", "return_url", "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. "+
+			"Because some of these "+
 			"payment methods might redirect your customer off of your page, you must provide a `return_url`. If you don't want to accept "+
-			"redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and `automatic_payment_methods[allow_redirects]` to "+
+			"redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and "+
+			"`automatic_payment_methods[allow_redirects]` to "+
 			"`never` when creating Setup Intents and Payment Intents.")
 	}
 	return nil
@@ -74,7 +80,8 @@ func (a *stripeAPI) attempt(p *stripePayment, c stripeCall) *stripeError {
 	}
 	switch {
 	case offSession != "" && offSession != "false":
-		refusal := decline("authentication_required", "authentication_required", "Your card was declined. This transaction requires authentication.")
+		refusal := decline("authentication_required", "authentication_required", "Your card was declined. This transaction requires "+
+			"authentication.")
 		return a.refuse(p, refusal, c.now)
 	case c.params.flag("error_on_requires_action"):
 		refusal := decline("authentication_required", "authentication_not_handled",
@@ -148,7 +155,7 @@ func (a *stripeAPI) refresh(p *stripePayment, now time.Time) {
 	_, settleAfter := a.server.settings.delays()
 	switch {
 	case p.status == statusRequiresCapture && now.Sub(p.changed) >= holdTime:
-		p.cancel("automatic", p.changed.Add(holdTime))
+		p.cancel(captureAutomatic, p.changed.Add(holdTime))
 	case p.status == statusProcessing && settleAfter > 0 && now.Sub(p.changed) >= settleAfter:
 		a.concludeDebit(p, !p.method.fails, now)
 	}
@@ -174,7 +181,8 @@ func (a *stripeAPI) authenticate(p *stripePayment, approved bool, now time.Time)
 	}
 	a.reopen(p, &stripeError{
 		Type: typeInvalidRequest, Code: "payment_intent_authentication_failure",
-		Message: "The provided PaymentMethod has failed authentication. You can provide payment_method_data or a new PaymentMethod to attempt to " +
+		Message: "The provided PaymentMethod has failed authentication. You can provide payment_method_data or a new PaymentMethod to " +
+			"attempt to " +
 			"fulfill this PaymentIntent again.",
 	}, nil, now)
 }
@@ -185,7 +193,8 @@ func (a *stripeAPI) capturePayment(c stripeCall) (any, *stripeError) {
 		return nil, refusal
 	}
 	if payment.status != statusRequiresCapture {
-		return nil, payment.unexpected("This PaymentIntent could not be captured because it has a status of %s. Only a PaymentIntent with one of the "+
+		return nil, payment.unexpected("This PaymentIntent could not be captured because it has a status of %s. Only a PaymentIntent "+
+			"with one of the "+
 			"following statuses may be captured: requires_capture.", payment.status)
 	}
 	amount, partial := c.params.integer("amount_to_capture")
@@ -197,7 +206,8 @@ func (a *stripeAPI) capturePayment(c stripeCall) (any, *stripeError) {
 			"The requested capture amount is greater than the amount you can capture for this charge.")
 	}
 	if multiple := stripeCurrencies[payment.currency].multipleOf; amount%multiple != 0 {
-		return nil, invalid("parameter_invalid_integer", "amount_to_capture", "Amounts in %s must be a multiple of %d.", payment.currency, multiple)
+		return nil, invalid("parameter_invalid_integer", "amount_to_capture", "Amounts in %s must be a multiple of %d.",
+			payment.currency, multiple)
 	}
 	before := payment.metadata
 	if refusal := payment.describe(c.params); refusal != nil {
@@ -218,7 +228,8 @@ func (a *stripeAPI) cancelPayment(c stripeCall) (any, *stripeError) {
 		return nil, refusal
 	}
 	if !slices.Contains(cancelable, payment.status) {
-		return nil, payment.unexpected("You cannot cancel this PaymentIntent because it has a status of %s. Only a PaymentIntent with one of the "+
+		return nil, payment.unexpected("You cannot cancel this PaymentIntent because it has a status of %s. Only a PaymentIntent with "+
+			"one of the "+
 			"following statuses may be canceled: %s.", payment.status, strings.Join(cancelable, ", "))
 	}
 	payment.cancel(c.params.text("cancellation_reason"), c.now)

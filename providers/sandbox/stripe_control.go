@@ -68,7 +68,6 @@ func (a *stripeAPI) actOnRefund(id string, action action) (found bool, err error
 
 // plant makes the account differ from what the caller of the API knows.
 func (a *stripeAPI) plant(d divergence) (Charge, error) {
-	now := a.server.clock.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.store.full() {
@@ -81,30 +80,48 @@ func (a *stripeAPI) plant(d divergence) (Charge, error) {
 	if payment == nil {
 		return Charge{}, fmt.Errorf("%w: no captured payment has this id, identifier or reference", errControl)
 	}
-	currency := stripeCurrencies[payment.currency]
-	charge := payment.latestCharge()
+	var err error
 	switch d.Kind {
 	case divergenceDuplicate:
-		twin := a.dashboardPayment(payment.amount, payment.currency, payment.metadata)
-		return a.ledgerEntry(twin), nil
+		payment = a.dashboardPayment(payment.amount, payment.currency, payment.metadata)
 	case divergenceRefundInDashboard:
-		amount, exact := currency.units(d.Amount)
-		if d.Amount == 0 {
-			amount, exact = charge.amount-charge.refunded, true
-		}
-		if !exact || amount <= 0 || amount > charge.amount-charge.refunded {
-			return Charge{}, fmt.Errorf("%w: amount is not refundable on this payment", errControl)
-		}
-		a.plantRefund(charge, amount, now)
+		err = a.plantRefund(payment, d.Amount)
 	case divergenceAmountChanged:
-		amount, exact := currency.units(d.Amount)
-		if !exact || amount <= 0 || amount < charge.refunded || amount > currency.maximum {
-			return Charge{}, fmt.Errorf("%w: amount is not possible for this payment", errControl)
-		}
-		payment.amount, payment.received, charge.amount, charge.captured = amount, amount, amount, amount
-	case divergenceChargeWithoutOrder:
+		err = payment.plantAmount(d.Amount)
+	default: // made above
+	}
+	if err != nil {
+		return Charge{}, err
 	}
 	return a.ledgerEntry(payment), nil
+}
+
+// plantRefund is a refund that somebody made in the dashboard: no API call, no idempotency key. 0 gives back what is left.
+func (a *stripeAPI) plantRefund(payment *stripePayment, iso int64) error {
+	charge := payment.latestCharge()
+	left := charge.amount - charge.refunded
+	amount, exact := stripeCurrencies[payment.currency].units(iso)
+	if iso == 0 {
+		amount, exact = left, true
+	}
+	if !exact || amount <= 0 || amount > left {
+		return fmt.Errorf("%w: amount is not refundable on this payment", errControl)
+	}
+	refund := a.store.addRefund(charge, amount, statusSucceeded, a.server.clock.now())
+	refund.reason = "requested_by_customer"
+	return nil
+}
+
+// plantAmount makes the payment one over another amount.
+func (p *stripePayment) plantAmount(iso int64) error {
+	currency := stripeCurrencies[p.currency]
+	charge := p.latestCharge()
+	amount, exact := currency.units(iso)
+	if !exact || amount <= 0 || amount < charge.refunded || amount > currency.maximum {
+		return fmt.Errorf("%w: amount is not possible for this payment", errControl)
+	}
+	p.amount, p.received, charge.amount, charge.captured = amount, amount, amount, amount
+	return nil
 }
 
 // divergent finds the payment that a divergence names; naming none means the newest captured one.
@@ -140,8 +157,9 @@ func (a *stripeAPI) plantCharge(d divergence) (Charge, error) {
 func (a *stripeAPI) dashboardPayment(amount int64, currency string, labels metadata) *stripePayment {
 	now := a.server.clock.now()
 	payment := &stripePayment{
-		id: stripeID("pi_3"), created: now, amount: amount, currency: currency, captureMethod: "automatic", confirmationMethod: "automatic",
-		methodTypes: []string{typeCard}, metadata: labels,
+		id: stripeID("pi_3"), created: now, amount: amount, currency: currency, captureMethod: captureAutomatic,
+		confirmationMethod: captureAutomatic,
+		methodTypes:        []string{typeCard}, metadata: labels,
 		method: &attachedMethod{stripeMethod: stripeMethods["pm_card_visa"], id: stripeID("pm_1"), created: now.Unix()},
 	}
 	payment.clientSecret = payment.id + "_secret_" + randomText(25)

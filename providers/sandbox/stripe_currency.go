@@ -17,7 +17,7 @@ type stripeCurrency struct {
 }
 
 const (
-	// maxStripeAmount: Stripe takes at most eight digits in a charge,
+	// maxStripeAmount: Stripe takes at most eight digits in a charge,.
 	maxStripeAmount = 99_999_999
 	// maxStripeRupiah: and twelve in Indonesian rupiah.
 	maxStripeRupiah = 999_999_999_999
@@ -46,6 +46,12 @@ func buildStripeCurrencies() map[string]stripeCurrency {
 	// Three decimals, the last of which must be 0.
 	add("bhd jod kwd omr tnd", stripeCurrency{numerator: 1, denominator: 1, decimals: 3, multipleOf: 10})
 
+	setStripeLimits(all)
+	return all
+}
+
+// setStripeLimits fills in what differs from the limits that hold for all.
+func setStripeLimits(all map[string]stripeCurrency) {
 	minimums := map[int64]string{
 		30: "gbp", 50: "usd eur cad aud nzd sgd brl chf inr jpy", 100: "bgn", 200: "pln ron aed myr", 250: "dkk", 300: "nok sek",
 		400: "hkd", 1000: "mxn thb", 1500: "czk", 17500: "huf",
@@ -60,7 +66,6 @@ func buildStripeCurrencies() map[string]stripeCurrency {
 	rupiah := all["idr"]
 	rupiah.maximum = maxStripeRupiah
 	all["idr"] = rupiah
-	return all
 }
 
 // iso converts Stripe's units to ISO 4217 minor units.
@@ -94,14 +99,15 @@ func checkAmount(amount int64, code string) *stripeError {
 			codes = append(codes, each)
 		}
 		slices.Sort(codes)
-		return invalid("", "currency", "Invalid currency: %s. Stripe currently supports these currencies: %s", code, strings.Join(codes, ", "))
+		return invalid("", paramCurrency, "Invalid currency: %s. Stripe currently supports these currencies: %s", code,
+			strings.Join(codes, ", "))
 	case amount > currency.maximum:
-		return invalid("amount_too_large", "amount", "Amount must be no more than %s", currency.show(currency.maximum, code))
+		return invalid("amount_too_large", paramAmount, "Amount must be no more than %s", currency.show(currency.maximum, code))
 	case amount%currency.multipleOf != 0:
-		return invalid("parameter_invalid_integer", "amount",
+		return invalid("parameter_invalid_integer", paramAmount,
 			"Invalid amount: amounts in %s must be a multiple of %d.", code, currency.multipleOf)
 	case amount < currency.minimum:
-		return invalid("amount_too_small", "amount", "Amount must be at least %s", currency.show(currency.minimum, code))
+		return invalid("amount_too_small", paramAmount, "Amount must be at least %s", currency.show(currency.minimum, code))
 	}
 	return nil
 }

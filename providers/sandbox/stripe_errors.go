@@ -70,7 +70,8 @@ func storeFull() *stripeError {
 func keyReused(record *keyRecord, how claim) *stripeError {
 	message := "Keys for idempotent requests can only be used with the same parameters they were first used with."
 	if how == claimOtherEndpoint {
-		message = fmt.Sprintf("Keys for idempotent requests can only be used for the same endpoint they were first used for ('%s').", record.path)
+		message = fmt.Sprintf("Keys for idempotent requests can only be used for the same endpoint they were first used for ('%s').",
+			record.path)
 	}
 	return &stripeError{
 		status: http.StatusBadRequest, Type: typeIdempotency,

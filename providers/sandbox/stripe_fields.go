@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +21,15 @@ func (f field) read(node *formNode, path string) (any, *stripeError) {
 	case kindTable:
 		return readMetadata(node, path)
 	case kindObject:
-		if node.leaf {
-			return nil, invalid("", path, "Invalid object")
-		}
-		return f.fields.read(node, path)
+		return f.readObject(node, path)
 	case kindSpan:
 		return readSpan(node, path)
-	case kindText, kindInteger, kindFlag, kindUnsupported:
+	default:
+		return f.readScalar(node, path)
 	}
+}
+
+func (f field) readScalar(node *formNode, path string) (any, *stripeError) {
 	if !node.leaf {
 		return nil, invalid("", path, "Invalid %s: must be a single value", path)
 	}
@@ -39,6 +41,13 @@ func (f field) read(node *formNode, path string) (any, *stripeError) {
 	default:
 		return f.readText(node.value, path)
 	}
+}
+
+func (f field) readObject(node *formNode, path string) (any, *stripeError) {
+	if node.leaf {
+		return nil, invalid("", path, "Invalid object")
+	}
+	return f.fields.read(node, path)
 }
 
 func (f field) empty(path string) (any, *stripeError) {
@@ -139,11 +148,10 @@ func readMetadata(node *formNode, path string) (any, *stripeError) {
 
 func readSpan(node *formNode, path string) (any, *stripeError) {
 	if node.leaf {
-		value, refusal := field{kind: kindInteger}.readInteger(node.value, path)
-		if refusal != nil {
-			return nil, refusal
+		at, err := strconv.ParseInt(node.value, 10, 64)
+		if err != nil {
+			return nil, invalid("parameter_invalid_integer", path, "Invalid integer: %s", node.value)
 		}
-		at, _ := value.(int64)
 		return span{from: &at, until: &at}, nil
 	}
 	ends := schema{"gt": {kind: kindInteger}, "gte": {kind: kindInteger}, "lt": {kind: kindInteger}, "lte": {kind: kindInteger}}
@@ -163,9 +171,7 @@ func readSpan(node *formNode, path string) (any, *stripeError) {
 // merge applies an update as Stripe does: an empty value removes its key, other keys stay. The receiver is not changed.
 func (m metadata) merge(change metadata) (metadata, *stripeError) {
 	merged := make(metadata, len(m)+len(change))
-	for name, value := range m {
-		merged[name] = value
-	}
+	maps.Copy(merged, m)
 	for name, value := range change {
 		merged[name] = value
 		if value == "" {

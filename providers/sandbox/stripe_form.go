@@ -128,15 +128,26 @@ const maxTextLength = 5_000
 // params are the checked parameters of a request.
 type params map[string]any
 
-func (p params) text(name string) string    { value, _ := p[name].(string); return value }
-func (p params) flag(name string) bool      { value, _ := p[name].(bool); return value }
-func (p params) texts(name string) []string { value, _ := p[name].([]string); return value }
-func (p params) object(name string) params  { value, _ := p[name].(params); return value }
+// valueOf is a parameter of a type; the zero value stands for an absent or unset one.
+func valueOf[T any](p params, name string) T {
+	value, ok := p[name].(T)
+	if !ok {
+		var none T
+		return none
+	}
+	return value
+}
+
 func (p params) has(name string) bool       { _, present := p[name]; return present }
-func (p params) table(name string) metadata { value, _ := p[name].(metadata); return value }
-func (p params) span(name string) span      { value, _ := p[name].(span); return value }
-func (p params) integer(name string) (int64, bool) {
-	value, present := p[name].(int64)
+func (p params) text(name string) string    { return valueOf[string](p, name) }
+func (p params) flag(name string) bool      { return valueOf[bool](p, name) }
+func (p params) texts(name string) []string { return valueOf[[]string](p, name) }
+func (p params) object(name string) params  { return valueOf[params](p, name) }
+func (p params) table(name string) metadata { return valueOf[metadata](p, name) }
+func (p params) span(name string) span      { return valueOf[span](p, name) }
+
+func (p params) integer(name string) (value int64, present bool) {
+	value, present = p[name].(int64)
 	return value, present
 }
 

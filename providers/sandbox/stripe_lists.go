@@ -89,7 +89,7 @@ func (l *listObject) add(limit int, fits bool, render func() any) (done bool) {
 func (a *stripeAPI) listPayments(c stripeCall) (any, *stripeError) {
 	customer, created := c.params.text("customer"), c.params.span("created")
 	return listing[*stripePayment]{
-		url: "/v1/payment_intents", kind: "payment_intent", items: a.store.payments,
+		url: "/v1/payment_intents", kind: objectPaymentIntent, items: a.store.payments,
 		position: func(id string) (int, bool) {
 			payment, known := a.store.paymentByID[id]
 			if !known {
@@ -108,17 +108,17 @@ func (a *stripeAPI) listPayments(c stripeCall) (any, *stripeError) {
 }
 
 func (a *stripeAPI) listCharges(c stripeCall) (any, *stripeError) {
-	intent, customer, created := c.params.text("payment_intent"), c.params.text("customer"), c.params.span("created")
+	intent, customer, created := c.params.text(objectPaymentIntent), c.params.text("customer"), c.params.span("created")
 	items := a.store.charges
 	if intent != "" {
 		payment, known := a.store.paymentByID[intent]
 		if !known {
-			return nil, missingCursor("payment_intent", intent, "payment_intent")
+			return nil, missingCursor(objectPaymentIntent, intent, objectPaymentIntent)
 		}
 		items = payment.charges
 	}
 	return listing[*stripeCharge]{
-		url: "/v1/charges", kind: "charge", items: items,
+		url: "/v1/charges", kind: objectCharge, items: items,
 		position: func(id string) (int, bool) {
 			at := slices.Index(items, a.store.chargeByID[id])
 			return at, at >= 0
@@ -134,10 +134,10 @@ func (a *stripeAPI) listCharges(c stripeCall) (any, *stripeError) {
 }
 
 func (a *stripeAPI) listRefunds(c stripeCall) (any, *stripeError) {
-	intent, charge, created := c.params.text("payment_intent"), c.params.text("charge"), c.params.span("created")
+	intent, charge, created := c.params.text(objectPaymentIntent), c.params.text(objectCharge), c.params.span("created")
 	items := a.refundsOf(intent, charge)
 	return listing[*stripeRefund]{
-		url: "/v1/refunds", kind: "refund", items: items,
+		url: "/v1/refunds", kind: objectRefund, items: items,
 		position: func(id string) (int, bool) {
 			at := slices.Index(items, a.store.refundByID[id])
 			return at, at >= 0

@@ -45,7 +45,8 @@ func buildStripeMethods() map[string]stripeMethod {
 		"chargeDeclinedFraudulent":        decline("card_declined", "fraudulent", genericDecline),
 		"chargeDeclinedExpiredCard":       decline("expired_card", "", "Your card has expired."),
 		"chargeDeclinedIncorrectCvc":      decline("incorrect_cvc", "", "Your card's security code is incorrect."),
-		"chargeDeclinedProcessingError":   decline("processing_error", "", "An error occurred while processing your card. Try again in a little bit."),
+		"chargeDeclinedProcessingError": decline("processing_error", "", "An error occurred while processing your card. Try again in "+
+			"a little bit."),
 		"chargeDeclinedVelocityLimitExceeded": decline("card_declined", "card_velocity_exceeded",
 			"Your card was declined for making repeated attempts too frequently or exceeding its amount limit."),
 	} {
@@ -96,6 +97,7 @@ func addBankDebits(methods map[string]stripeMethod) {
 // attachedMethod is a payment method as it is bound to a payment: Stripe makes a new pm_1… of each test name. It never changes.
 type attachedMethod struct {
 	stripeMethod
+
 	id      string
 	created int64
 }

@@ -30,7 +30,7 @@ type paymentIntentObject struct {
 	OnBehalfOf                *string          `json:"on_behalf_of"`
 	PaymentMethod             any              `json:"payment_method"`
 	PaymentMethodDetails      *string          `json:"payment_method_configuration_details"`
-	PaymentMethodOptions      struct{}         `json:"payment_method_options"`
+	PaymentMethodOptions      emptyObject      `json:"payment_method_options"`
 	PaymentMethodTypes        []string         `json:"payment_method_types"`
 	Processing                *string          `json:"processing"`
 	ReceiptEmail              *string          `json:"receipt_email"`
@@ -45,8 +45,11 @@ type paymentIntentObject struct {
 	TransferGroup             *string          `json:"transfer_group"`
 }
 
+// emptyObject is an object that says nothing here.
+type emptyObject map[string]string
+
 type amountDetails struct {
-	Tip struct{} `json:"tip"`
+	Tip emptyObject `json:"tip"`
 }
 
 type automaticObject struct {
@@ -86,7 +89,7 @@ type chargeObject struct {
 	FailureBalanceTransaction     *string        `json:"failure_balance_transaction"`
 	FailureCode                   *string        `json:"failure_code"`
 	FailureMessage                *string        `json:"failure_message"`
-	FraudDetails                  struct{}       `json:"fraud_details"`
+	FraudDetails                  emptyObject    `json:"fraud_details"`
 	Invoice                       *string        `json:"invoice"`
 	Livemode                      bool           `json:"livemode"`
 	Metadata                      metadata       `json:"metadata"`
@@ -96,7 +99,7 @@ type chargeObject struct {
 	PaymentIntent                 any            `json:"payment_intent"`
 	PaymentMethod                 string         `json:"payment_method"`
 	PaymentMethodDetails          map[string]any `json:"payment_method_details"`
-	RadarOptions                  struct{}       `json:"radar_options"`
+	RadarOptions                  emptyObject    `json:"radar_options"`
 	ReceiptEmail                  *string        `json:"receipt_email"`
 	ReceiptNumber                 *string        `json:"receipt_number"`
 	ReceiptURL                    *string        `json:"receipt_url"`
@@ -165,7 +168,7 @@ type paymentMethodObject struct {
 	Created        int64          `json:"created"`
 	Customer       *string        `json:"customer"`
 	Livemode       bool           `json:"livemode"`
-	Metadata       struct{}       `json:"metadata"`
+	Metadata       emptyObject    `json:"metadata"`
 	SEPADebit      map[string]any `json:"sepa_debit,omitempty"`
 	Type           string         `json:"type"`
 	USBankAccount  map[string]any `json:"us_bank_account,omitempty"`
@@ -224,7 +227,7 @@ func (m *attachedMethod) bankDetails() map[string]any {
 }
 
 func (m *attachedMethod) object() *paymentMethodObject {
-	object := &paymentMethodObject{ID: m.id, Object: "payment_method", Created: m.created, Type: m.kind}
+	object := &paymentMethodObject{ID: m.id, Object: objectPaymentMethod, Created: m.created, Type: m.kind}
 	switch m.kind {
 	case typeUSBankAccount:
 		object.USBankAccount = m.bankDetails()
@@ -239,12 +242,17 @@ func (m *attachedMethod) object() *paymentMethodObject {
 	return object
 }
 
+// tagged is Stripe's way to write a variant: its type, and its details under the type's name.
+func tagged(kind string, details map[string]any) map[string]any {
+	return map[string]any{"type": kind, kind: details}
+}
+
 // chargeDetails is a charge's payment_method_details.
 func (m *attachedMethod) chargeDetails() map[string]any {
 	if m.kind != typeCard {
-		return map[string]any{"type": m.kind, m.kind: m.bankDetails()}
+		return tagged(m.kind, m.bankDetails())
 	}
 	card := m.cardDetails()
 	card["network"], card["installments"], card["mandate"], card["three_d_secure"] = m.brand, nil, nil, nil
-	return map[string]any{"type": typeCard, typeCard: card}
+	return tagged(typeCard, card)
 }

@@ -11,23 +11,62 @@ const defaultPageSize = 10
 func stripeOperations() []stripeOperation {
 	const intents, intent = "/v1/payment_intents", "/v1/payment_intents/{id}"
 	return []stripeOperation{
-		{pattern: "POST " + intents, call: CallCharge, expands: "payment_intent", schema: createSchema(), check: checkCreate, run: (*stripeAPI).createPayment},
-		{pattern: "POST " + intent, call: CallCharge, expands: "payment_intent", schema: updateSchema(), check: checkMethodTypes, run: (*stripeAPI).updatePayment},
-		{pattern: "POST " + intent + "/confirm", call: CallCharge, expands: "payment_intent", schema: confirmSchema(), check: checkReturnURL, run: (*stripeAPI).confirmPayment},
-		{pattern: "POST " + intent + "/capture", call: CallCapture, expands: "payment_intent", schema: captureSchema(), run: (*stripeAPI).capturePayment},
-		{pattern: "POST " + intent + "/cancel", call: CallVoid, expands: "payment_intent", schema: cancelSchema(), run: (*stripeAPI).cancelPayment},
-		{pattern: "POST /v1/refunds", call: CallRefund, expands: "refund", schema: refundSchema(), check: checkRefund, run: (*stripeAPI).createRefund},
-		{pattern: "GET " + intent, call: CallLookup, expands: "payment_intent", schema: retrieveSchema(), run: (*stripeAPI).retrievePayment},
-		{pattern: "GET " + intents + "/search", call: CallLookup, expands: "payment_intent", list: true, schema: searchSchema(), check: checkSearch, run: (*stripeAPI).searchPayments},
-		{pattern: "GET /v1/refunds/{id}", call: CallLookup, expands: "refund", schema: retrieveSchema(), run: (*stripeAPI).retrieveRefund},
-		{pattern: "GET /v1/charges/{id}", call: CallLookup, expands: "charge", schema: retrieveSchema(), run: (*stripeAPI).retrieveCharge},
-		{pattern: "GET " + intents, call: CallList, expands: "payment_intent", list: true, schema: listSchema("customer"), check: checkPage, run: (*stripeAPI).listPayments},
-		{pattern: "GET /v1/refunds", call: CallList, expands: "refund", list: true, schema: listSchema("payment_intent", "charge"), check: checkPage, run: (*stripeAPI).listRefunds},
-		{pattern: "GET /v1/charges", call: CallList, expands: "charge", list: true, schema: listSchema("payment_intent", "customer"), check: checkPage, run: (*stripeAPI).listCharges},
+		{
+			pattern: "POST " + intents, call: CallCharge, expands: objectPaymentIntent,
+			schema: createSchema(), check: checkCreate, run: (*stripeAPI).createPayment,
+		},
+		{
+			pattern: "POST " + intent, call: CallCharge, expands: objectPaymentIntent,
+			schema: updateSchema(), check: checkMethodTypes, run: (*stripeAPI).updatePayment,
+		},
+		{
+			pattern: "POST " + intent + "/confirm", call: CallCharge, expands: objectPaymentIntent,
+			schema: confirmSchema(), check: checkReturnURL, run: (*stripeAPI).confirmPayment,
+		},
+		{
+			pattern: "POST " + intent + "/capture", call: CallCapture, expands: objectPaymentIntent,
+			schema: captureSchema(), run: (*stripeAPI).capturePayment,
+		},
+		{
+			pattern: "POST " + intent + "/cancel", call: CallVoid, expands: objectPaymentIntent,
+			schema: cancelSchema(), run: (*stripeAPI).cancelPayment,
+		},
+		{
+			pattern: "POST /v1/refunds", call: CallRefund, expands: objectRefund,
+			schema: refundSchema(), check: checkRefund, run: (*stripeAPI).createRefund,
+		},
+		{
+			pattern: "GET " + intent, call: CallLookup, expands: objectPaymentIntent,
+			schema: retrieveSchema(), run: (*stripeAPI).retrievePayment,
+		},
+		{
+			pattern: "GET " + intents + "/search", call: CallLookup, expands: objectPaymentIntent, list: true,
+			schema: searchSchema(), check: checkSearch, run: (*stripeAPI).searchPayments,
+		},
+		{
+			pattern: "GET /v1/refunds/{id}", call: CallLookup, expands: objectRefund,
+			schema: retrieveSchema(), run: (*stripeAPI).retrieveRefund,
+		},
+		{
+			pattern: "GET /v1/charges/{id}", call: CallLookup, expands: objectCharge,
+			schema: retrieveSchema(), run: (*stripeAPI).retrieveCharge,
+		},
+		{
+			pattern: "GET " + intents, call: CallList, expands: objectPaymentIntent, list: true,
+			schema: listSchema("customer"), check: checkPage, run: (*stripeAPI).listPayments,
+		},
+		{
+			pattern: "GET /v1/refunds", call: CallList, expands: objectRefund, list: true,
+			schema: listSchema(objectPaymentIntent, objectCharge), check: checkPage, run: (*stripeAPI).listRefunds,
+		},
+		{
+			pattern: "GET /v1/charges", call: CallList, expands: objectCharge, list: true,
+			schema: listSchema(objectPaymentIntent, "customer"), check: checkPage, run: (*stripeAPI).listCharges,
+		},
 	}
 }
 
-// with adds parameters that exist at Stripe and are refused here with a message of their own.
+// withUnsupported adds parameters that exist at Stripe and are refused here with a message of their own.
 func (s schema) withUnsupported(names string) schema {
 	for name := range strings.FieldsSeq(names) {
 		s[name] = field{kind: kindUnsupported}
@@ -45,11 +84,11 @@ func expandSchema() schema { return schema{"expand": {kind: kindTexts}} }
 // describeSchema is what create, update and confirm say about a payment.
 func describeSchema() schema {
 	return schema{
-		"payment_method":       {kind: kindText},
+		objectPaymentMethod:    {kind: kindText},
 		"payment_method_types": {kind: kindTexts},
 		"receipt_email":        {kind: kindText, maxLength: 800, unset: true},
 		"setup_future_usage":   {kind: kindText, allowed: []string{"off_session", "on_session"}, unset: true},
-		"capture_method":       {kind: kindText, allowed: []string{"automatic", "automatic_async", captureManual}},
+		"capture_method":       {kind: kindText, allowed: []string{captureAutomatic, "automatic_async", captureManual}},
 	}.and(expandSchema()).withUnsupported("payment_method_data payment_method_options shipping")
 }
 
@@ -74,10 +113,10 @@ func attemptSchema() schema {
 
 func createSchema() schema {
 	return schema{
-		"amount":              {kind: kindInteger, required: true, minimum: 1},
-		"currency":            {kind: kindText, required: true},
+		paramAmount:           {kind: kindInteger, required: true, minimum: 1},
+		paramCurrency:         {kind: kindText, required: true},
 		"confirm":             {kind: kindFlag},
-		"confirmation_method": {kind: kindText, allowed: []string{"automatic", "manual"}},
+		"confirmation_method": {kind: kindText, allowed: []string{captureAutomatic, "manual"}},
 		"automatic_payment_methods": {kind: kindObject, fields: schema{
 			"enabled":         {kind: kindFlag, required: true},
 			"allow_redirects": {kind: kindText, allowed: []string{"always", "never"}},
@@ -87,8 +126,8 @@ func createSchema() schema {
 
 func updateSchema() schema {
 	return schema{
-		"amount":   {kind: kindInteger, minimum: 1},
-		"currency": {kind: kindText},
+		paramAmount:   {kind: kindInteger, minimum: 1},
+		paramCurrency: {kind: kindText},
 	}.and(describeSchema()).and(labelSchema())
 }
 
@@ -112,11 +151,11 @@ func cancelSchema() schema {
 
 func refundSchema() schema {
 	return schema{
-		"amount":         {kind: kindInteger, minimum: 1},
-		"charge":         {kind: kindText},
-		"metadata":       {kind: kindTable, unset: true},
-		"payment_intent": {kind: kindText},
-		"reason":         {kind: kindText, allowed: []string{"duplicate", "fraudulent", "requested_by_customer"}},
+		paramAmount:         {kind: kindInteger, minimum: 1},
+		objectCharge:        {kind: kindText},
+		"metadata":          {kind: kindTable, unset: true},
+		objectPaymentIntent: {kind: kindText},
+		"reason":            {kind: kindText, allowed: []string{"duplicate", "fraudulent", "requested_by_customer"}},
 	}.and(expandSchema()).withUnsupported("currency customer instructions_email origin refund_application_fee reverse_transfer")
 }
 

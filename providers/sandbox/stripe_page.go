@@ -90,7 +90,7 @@ func (p *stripePayment) returnTarget() string {
 		return ""
 	}
 	query := target.Query()
-	query.Set("payment_intent", p.id)
+	query.Set(objectPaymentIntent, p.id)
 	query.Set("payment_intent_client_secret", p.clientSecret)
 	query.Set("redirect_status", "succeeded")
 	if p.status == statusRequiresPaymentMethod {

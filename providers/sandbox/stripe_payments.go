@@ -8,8 +8,8 @@ import (
 
 // checkCreate holds the rules among the parameters of a create call.
 func checkCreate(c stripeCall) *stripeError {
-	amount, _ := c.params.integer("amount")
-	if refusal := checkAmount(amount, c.params.text("currency")); refusal != nil {
+	amount, _ := c.params.integer(paramAmount)
+	if refusal := checkAmount(amount, c.params.text(paramCurrency)); refusal != nil {
 		return refusal
 	}
 	if refusal := checkMethodTypes(c); refusal != nil {
@@ -36,7 +36,8 @@ func checkCreate(c stripeCall) *stripeError {
 func checkMethodTypes(c stripeCall) *stripeError {
 	for _, each := range c.params.texts("payment_method_types") {
 		if !slices.Contains([]string{typeCard, typeUSBankAccount, typeSEPADebit, "link"}, each) {
-			return invalid("", "payment_method_types", "The payment method type \"%s\" is invalid. The sandbox knows card, link, us_bank_account, sepa_debit.", each)
+			return invalid("", "payment_method_types", "The payment method type \"%s\" is invalid. The sandbox knows card, link, "+
+				"us_bank_account, sepa_debit.", each)
 		}
 	}
 	return nil
@@ -65,10 +66,10 @@ func (a *stripeAPI) createPayment(c stripeCall) (any, *stripeError) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	amount, _ := c.params.integer("amount")
+	amount, _ := c.params.integer(paramAmount)
 	payment := &stripePayment{
-		id: stripeID("pi_3"), identifier: c.key, created: c.now, changed: c.now, amount: amount, currency: c.params.text("currency"),
-		status: statusRequiresPaymentMethod, captureMethod: "automatic", confirmationMethod: "automatic", method: method,
+		id: stripeID("pi_3"), identifier: c.key, created: c.now, changed: c.now, amount: amount, currency: c.params.text(paramCurrency),
+		status: statusRequiresPaymentMethod, captureMethod: captureAutomatic, confirmationMethod: captureAutomatic, method: method,
 		customer: c.params.text("customer"), methodTypes: c.params.texts("payment_method_types"),
 	}
 	payment.clientSecret = payment.id + "_secret_" + randomText(25)
@@ -145,16 +146,16 @@ func (p *stripePayment) describe(given params) *stripeError {
 
 // attach resolves the payment_method parameter: a test name, or the id that the payment already has.
 func (a *stripeAPI) attach(c stripeCall, payment *stripePayment) (*attachedMethod, *stripeError) {
-	name := c.params.text("payment_method")
+	name := c.params.text(objectPaymentMethod)
 	if name == "" {
-		return nil, nil //nolint:nilnil // no method was named, which is no error
+		return nil, nil
 	}
 	if payment != nil && payment.method != nil && payment.method.id == name {
 		return payment.method, nil
 	}
 	method, known := stripeMethods[name]
 	if !known {
-		return nil, missingObject("PaymentMethod", name, "payment_method")
+		return nil, missingObject("PaymentMethod", name, objectPaymentMethod)
 	}
 	return &attachedMethod{stripeMethod: method, id: stripeID("pm_1"), created: c.now.Unix()}, nil
 }
@@ -162,11 +163,12 @@ func (a *stripeAPI) attach(c stripeCall, payment *stripePayment) (*attachedMetho
 func (a *stripeAPI) payment(c stripeCall) (*stripePayment, *stripeError) {
 	payment, known := a.store.paymentByID[c.id]
 	if !known {
-		return nil, missingObject("payment_intent", c.id, "intent")
+		return nil, missingObject(objectPaymentIntent, c.id, "intent")
 	}
 	a.refresh(payment, c.now)
 	if secret := c.params.text("client_secret"); secret != "" && secret != payment.clientSecret {
-		return nil, invalid("payment_intent_invalid_parameter", "client_secret", "The client_secret provided does not match the client_secret associated with the PaymentIntent.")
+		return nil, invalid("payment_intent_invalid_parameter", "client_secret", "The client_secret provided does not match the "+
+			"client_secret associated with the PaymentIntent.")
 	}
 	return payment, nil
 }
@@ -185,17 +187,19 @@ func (a *stripeAPI) updatePayment(c stripeCall) (any, *stripeError) {
 		return nil, refusal
 	}
 	open := slices.Contains([]string{statusRequiresPaymentMethod, statusRequiresConfirmation, statusRequiresAction}, payment.status)
-	for _, name := range []string{"amount", "currency", "payment_method", "payment_method_types", "capture_method"} {
+	for _, name := range []string{paramAmount, paramCurrency, objectPaymentMethod, "payment_method_types", "capture_method"} {
 		if c.params.has(name) && !open {
-			return nil, payment.unexpected("This PaymentIntent's %s could not be updated because it has a status of %s. You may only update the %s of a "+
-				"PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, requires_action.", name, payment.status, name)
+			return nil, payment.unexpected("This PaymentIntent's %s could not be updated because it has a status of %s. You may only "+
+				"update the %s of a "+
+				"PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, requires_action.", name,
+				payment.status, name)
 		}
 	}
 	amount, currency := payment.amount, payment.currency
-	if given, present := c.params.integer("amount"); present {
+	if given, present := c.params.integer(paramAmount); present {
 		amount = given
 	}
-	if given := c.params.text("currency"); given != "" {
+	if given := c.params.text(paramCurrency); given != "" {
 		currency = given
 	}
 	if refusal := checkAmount(amount, currency); refusal != nil {

@@ -1,17 +1,15 @@
 package sandbox
 
-import (
-	"net/http"
-	"time"
-)
+import "net/http"
 
 func checkRefund(c stripeCall) *stripeError {
-	intent, charge := c.params.text("payment_intent"), c.params.text("charge")
+	intent, charge := c.params.text(objectPaymentIntent), c.params.text(objectCharge)
 	switch {
 	case intent == "" && charge == "":
-		return invalid("parameter_missing", "charge", "One of the following params should be provided for this request: payment_intent or charge.")
+		return invalid("parameter_missing", objectCharge, "One of the following params should be provided for this request: "+
+			"payment_intent or charge.")
 	case intent != "" && charge != "":
-		return invalid("parameters_exclusive", "charge", "You may only specify one of these parameters: charge, payment_intent.")
+		return invalid("parameters_exclusive", objectCharge, "You may only specify one of these parameters: charge, payment_intent.")
 	}
 	_, refusal := (metadata{}).merge(c.params.table("metadata"))
 	return refusal
@@ -27,7 +25,7 @@ func (a *stripeAPI) createRefund(c stripeCall) (any, *stripeError) {
 	}
 	currency := stripeCurrencies[charge.payment.currency]
 	left := charge.amount - charge.refunded
-	amount, partial := c.params.integer("amount")
+	amount, partial := c.params.integer(paramAmount)
 	if !partial {
 		amount = left
 	}
@@ -35,13 +33,14 @@ func (a *stripeAPI) createRefund(c stripeCall) (any, *stripeError) {
 	case left == 0:
 		return nil, invalid("charge_already_refunded", "", "Charge %s has already been refunded.", charge.id)
 	case amount > left && charge.refunded == 0:
-		return nil, invalid("", "amount", "Refund amount (%s) is greater than charge amount (%s)",
+		return nil, invalid("", paramAmount, "Refund amount (%s) is greater than charge amount (%s)",
 			currency.show(amount, charge.payment.currency), currency.show(left, charge.payment.currency))
 	case amount > left:
-		return nil, invalid("", "amount", "Refund amount (%s) is greater than unrefunded amount on charge (%s)",
+		return nil, invalid("", paramAmount, "Refund amount (%s) is greater than unrefunded amount on charge (%s)",
 			currency.show(amount, charge.payment.currency), currency.show(left, charge.payment.currency))
 	case amount%currency.multipleOf != 0:
-		return nil, invalid("parameter_invalid_integer", "amount", "Amounts in %s must be a multiple of %d.", charge.payment.currency, currency.multipleOf)
+		return nil, invalid("parameter_invalid_integer", paramAmount, "Amounts in %s must be a multiple of %d.",
+			charge.payment.currency, currency.multipleOf)
 	}
 	status := statusSucceeded
 	if charge.method.refund != "" {
@@ -55,26 +54,27 @@ func (a *stripeAPI) createRefund(c stripeCall) (any, *stripeError) {
 
 // chargeToRefund finds the charge whose money was taken.
 func (a *stripeAPI) chargeToRefund(c stripeCall) (*stripeCharge, *stripeError) {
-	if id := c.params.text("payment_intent"); id != "" {
+	if id := c.params.text(objectPaymentIntent); id != "" {
 		payment, known := a.store.paymentByID[id]
 		if !known {
-			return nil, bodyObjectMissing("payment_intent", id, "payment_intent")
+			return nil, bodyObjectMissing(objectPaymentIntent, id, objectPaymentIntent)
 		}
 		a.refresh(payment, c.now)
 		charge := payment.latestCharge()
 		if charge == nil || charge.captured == 0 {
-			return nil, invalid("", "payment_intent", "This PaymentIntent (%s) does not have a successful charge to refund.", id)
+			return nil, invalid("", objectPaymentIntent, "This PaymentIntent (%s) does not have a successful charge to refund.", id)
 		}
 		return charge, nil
 	}
-	id := c.params.text("charge")
+	id := c.params.text(objectCharge)
 	charge, known := a.store.chargeByID[id]
 	if !known {
-		return nil, bodyObjectMissing("charge", id, "charge")
+		return nil, bodyObjectMissing(objectCharge, id, objectCharge)
 	}
 	a.refresh(charge.payment, c.now)
 	if charge.captured == 0 {
-		return nil, invalid("", "charge", "Charge %s was not captured; the sandbox refunds captured charges only. Cancel the PaymentIntent instead.", id)
+		return nil, invalid("", objectCharge, "Charge %s was not captured; the sandbox refunds captured charges only. Cancel the "+
+			"PaymentIntent instead.", id)
 	}
 	return charge, nil
 }
@@ -89,7 +89,7 @@ func bodyObjectMissing(kind, id, param string) *stripeError {
 func (a *stripeAPI) retrieveRefund(c stripeCall) (any, *stripeError) {
 	refund, known := a.store.refundByID[c.id]
 	if !known {
-		return nil, missingObject("refund", c.id, "id")
+		return nil, missingObject(objectRefund, c.id, "id")
 	}
 	return refund.object(c.expand), nil
 }
@@ -97,7 +97,7 @@ func (a *stripeAPI) retrieveRefund(c stripeCall) (any, *stripeError) {
 func (a *stripeAPI) retrieveCharge(c stripeCall) (any, *stripeError) {
 	charge, known := a.store.chargeByID[c.id]
 	if !known {
-		return nil, missingObject("charge", c.id, "id")
+		return nil, missingObject(objectCharge, c.id, "id")
 	}
 	a.refresh(charge.payment, c.now)
 	return charge.object(c.expand), nil
@@ -111,11 +111,4 @@ func (r *stripeRefund) conclude(succeeded bool) {
 	}
 	r.status, r.failure = statusFailed, "expired_or_canceled_card"
 	r.charge.refunded -= r.amount
-}
-
-// plantRefund is a refund that somebody made in the dashboard: no API call, no idempotency key.
-func (a *stripeAPI) plantRefund(charge *stripeCharge, amount int64, now time.Time) *stripeRefund {
-	refund := a.store.addRefund(charge, amount, statusSucceeded, now)
-	refund.reason = "requested_by_customer"
-	return refund
 }

@@ -26,11 +26,11 @@ func (e expansion) inside(name string) expansion {
 
 // expandable lists what each object can expand, with the kind of object found there.
 var expandable = map[string]map[string]string{
-	"payment_intent": {"latest_charge": "charge", "payment_method": "payment_method"},
-	"charge":         {"payment_intent": "payment_intent", "refunds": "refund_list"},
-	"refund":         {"charge": "charge", "payment_intent": "payment_intent"},
-	"payment_method": {},
-	"refund_list":    {"data": "refund"},
+	objectPaymentIntent: {"latest_charge": objectCharge, objectPaymentMethod: objectPaymentMethod},
+	objectCharge:        {objectPaymentIntent: objectPaymentIntent, "refunds": "refund_list"},
+	objectRefund:        {objectCharge: objectCharge, objectPaymentIntent: objectPaymentIntent},
+	objectPaymentMethod: {},
+	"refund_list":       {"data": objectRefund},
 }
 
 // maxExpansionDepth is Stripe's limit on nested expansions.
@@ -47,7 +47,8 @@ func readExpansion(paths []string, kind string, list bool) (expansion, *stripeEr
 		inner := path
 		if list {
 			if steps[0] != "data" {
-				return nil, invalid("", "expand", "This property cannot be expanded (%s). You may want to try expanding 'data.%s' instead.", path, path)
+				return nil, invalid("", "expand", "This property cannot be expanded (%s). You may want to try expanding 'data.%s' instead.",
+					path, path)
 			}
 			steps, inner = steps[1:], strings.TrimPrefix(path, "data.")
 		}
@@ -66,7 +67,7 @@ func readExpansion(paths []string, kind string, list bool) (expansion, *stripeEr
 
 func (p *stripePayment) object(expand expansion) *paymentIntentObject {
 	object := &paymentIntentObject{
-		ID: p.id, Object: "payment_intent", Amount: p.amount, AmountCapturable: p.capturable, AmountReceived: p.received,
+		ID: p.id, Object: objectPaymentIntent, Amount: p.amount, AmountCapturable: p.capturable, AmountReceived: p.received,
 		AutomaticPaymentMethods: p.automatic, CancellationReason: orNull(p.cancellationReason), CaptureMethod: p.captureMethod,
 		ClientSecret: p.clientSecret, ConfirmationMethod: p.confirmationMethod, Created: p.created.Unix(), Currency: p.currency,
 		Customer: orNull(p.customer), Description: orNull(p.description), LastPaymentError: p.lastError, Metadata: p.metadata.shown(),
@@ -79,7 +80,7 @@ func (p *stripePayment) object(expand expansion) *paymentIntentObject {
 	}
 	if p.method != nil {
 		object.PaymentMethod = p.method.id
-		if expand.has("payment_method") {
+		if expand.has(objectPaymentMethod) {
 			object.PaymentMethod = p.method.object()
 		}
 	}
@@ -100,9 +101,10 @@ func unix(at time.Time) *int64 {
 func (c *stripeCharge) object(expand expansion) *chargeObject {
 	payment := c.payment
 	object := &chargeObject{
-		ID: c.id, Object: "charge", Amount: c.amount, AmountCaptured: c.captured, AmountRefunded: c.refunded,
+		ID: c.id, Object: objectCharge, Amount: c.amount, AmountCaptured: c.captured, AmountRefunded: c.refunded,
 		Captured: c.captured > 0, Created: c.created.Unix(), Currency: payment.currency, Customer: orNull(payment.customer),
-		Description: orNull(payment.description), Metadata: payment.metadata.shown(), Paid: c.status == statusSucceeded, PaymentIntent: payment.id,
+		Description: orNull(payment.description), Metadata: payment.metadata.shown(), Paid: c.status == statusSucceeded,
+		PaymentIntent: payment.id,
 		PaymentMethod: c.method.id, PaymentMethodDetails: c.method.chargeDetails(), ReceiptEmail: orNull(payment.receiptEmail),
 		Refunded: c.refunded > 0 && c.refunded >= c.amount, StatementDescriptor: orNull(payment.descriptor),
 		StatementDescriptorSuffix: orNull(payment.descriptorSuffix), Status: c.status,
@@ -124,8 +126,8 @@ func (c *stripeCharge) object(expand expansion) *chargeObject {
 			SellerMessage: "The bank returned the decline code `" + reason + "`.", Type: "issuer_declined",
 		}
 	}
-	if expand.has("payment_intent") {
-		object.PaymentIntent = payment.object(expand.inside("payment_intent"))
+	if expand.has(objectPaymentIntent) {
+		object.PaymentIntent = payment.object(expand.inside(objectPaymentIntent))
 	}
 	if expand.has("refunds") {
 		object.Refunds = &listObject{Object: "list", Data: []any{}, URL: "/v1/charges/" + c.id + "/refunds"}
@@ -142,19 +144,19 @@ func (c *stripeCharge) object(expand expansion) *chargeObject {
 
 func (r *stripeRefund) object(expand expansion) *refundObject {
 	object := &refundObject{
-		ID: r.id, Object: "refund", Amount: r.amount, BalanceTransaction: orNull("txn_" + r.id[len("re_"):]), Charge: r.charge.id,
+		ID: r.id, Object: objectRefund, Amount: r.amount, BalanceTransaction: orNull("txn_" + r.id[len("re_"):]), Charge: r.charge.id,
 		Created: r.created.Unix(), Currency: r.charge.payment.currency, FailureReason: r.failure, Metadata: r.metadata.shown(),
 		PaymentIntent: r.charge.payment.id, Reason: orNull(r.reason), Status: r.status,
 		DestinationDetails: map[string]any{"type": r.charge.method.kind},
 	}
 	if r.charge.method.kind == typeCard {
-		object.DestinationDetails = map[string]any{"type": typeCard, typeCard: map[string]any{"type": "refund"}}
+		object.DestinationDetails = tagged(typeCard, map[string]any{"type": objectRefund})
 	}
-	if expand.has("charge") {
-		object.Charge = r.charge.object(expand.inside("charge"))
+	if expand.has(objectCharge) {
+		object.Charge = r.charge.object(expand.inside(objectCharge))
 	}
-	if expand.has("payment_intent") {
-		object.PaymentIntent = r.charge.payment.object(expand.inside("payment_intent"))
+	if expand.has(objectPaymentIntent) {
+		object.PaymentIntent = r.charge.payment.object(expand.inside(objectPaymentIntent))
 	}
 	return object
 }

@@ -32,7 +32,7 @@ var (
 )
 
 // searchFields are what can be searched besides metadata; true marks numbers.
-var searchFields = map[string]bool{"amount": true, "created": true, "currency": false, "customer": false, "status": false}
+var searchFields = map[string]bool{paramAmount: true, "created": true, paramCurrency: false, "customer": false, "status": false}
 
 func badQuery(format string, arguments ...any) *stripeError {
 	return invalid("", "query", format, arguments...)
@@ -44,7 +44,8 @@ func parseSearch(query string) (searchQuery, *stripeError) {
 	for first := true; ; first = false {
 		match := searchClausePattern.FindStringSubmatch(rest)
 		if match == nil {
-			return parsed, badQuery("We were unable to parse your search query. Try using the format `metadata[\"key\"]:\"value\"` to query for metadata or key:\"value\" to query for other fields.")
+			return parsed, badQuery("We were unable to parse your search query. Try using the format `metadata[\"key\"]:\"value\"` to " +
+				"query for metadata or key:\"value\" to query for other fields.")
 		}
 		clause, refusal := newSearchClause(match)
 		if refusal != nil {
@@ -109,11 +110,11 @@ func (c searchClause) holds(p *stripePayment) bool {
 	switch c.field {
 	case "status":
 		return p.status == c.value
-	case "currency":
+	case paramCurrency:
 		return p.currency == c.value
 	case "customer":
 		return p.customer == c.value
-	case "amount":
+	case paramAmount:
 		return c.compares(p.amount)
 	case "created":
 		return c.compares(p.created.Unix())

@@ -24,7 +24,20 @@ const (
 	statusFailed  = "failed"
 )
 
-const captureManual = "manual"
+const (
+	captureAutomatic = "automatic"
+	captureManual    = "manual"
+)
+
+// Stripe's names of its objects, which name their ids in parameters too, and of two parameters that many rules speak of.
+const (
+	objectPaymentIntent = "payment_intent"
+	objectPaymentMethod = "payment_method"
+	objectCharge        = "charge"
+	objectRefund        = "refund"
+	paramAmount         = "amount"
+	paramCurrency       = "currency"
+)
 
 // Bounds of the store; see the package comment.
 const (

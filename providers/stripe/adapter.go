@@ -118,9 +118,9 @@ func (a *Adapter) Charge(ctx context.Context, request providers.ChargeRequest) p
 
 // Lookup asks how a charge stands: by Reference when it is known, else by search on the saga's key.
 //
-// NotFound comes from the search alone, and is conclusive only when the charge is older than Windows().LookupDelay. A Reference
-// that Stripe does not know is Unknown: the payment did exist, so it is our account or mode that is the wrong one. A payment
-// whose money has all been given back is Canceled with CodeRefunded.
+// NotFound from the search, without a Reference, is conclusive only when the charge is older than Windows().LookupDelay. NotFound
+// with a Reference is for a person: that payment did exist, so it is our key that belongs to another account or mode now. A
+// payment whose money has all been given back is Canceled with CodeRefunded.
 func (a *Adapter) Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome {
 	if request.Reference == "" {
 		return a.search(ctx, request)
@@ -128,20 +128,21 @@ func (a *Adapter) Lookup(ctx context.Context, request providers.LookupRequest) p
 	if !paymentForm.MatchString(request.Reference) {
 		return unknown(codeReferenceInvalid)
 	}
-	return a.look(ctx, request.Reference, request.Key)
+	payment, err := a.client.payment(ctx, request.Reference)
+	if err != nil {
+		outcome := outcomeOfError(lookupCall, err)
+		outcome.Reference = request.Reference
+		return outcome
+	}
+	return outcomeOfLook(payment, request.Reference, request.Key)
 }
 
-// look asks for one payment.
-func (a *Adapter) look(ctx context.Context, id string, key providers.SubKey) providers.Outcome {
-	payment, err := a.client.payment(ctx, id)
-	switch {
-	case err != nil:
-		return outcomeOfError(lookupCall, err)
-	case payment.ID != id || !belongsTo(payment, key):
+// outcomeOfLook makes sure that the payment is the one asked for.
+func outcomeOfLook(payment *sdk.PaymentIntent, id string, key providers.SubKey) providers.Outcome {
+	if payment.ID != id || !belongsTo(payment, key) {
 		return unknown(codeOtherPayment)
-	default:
-		return outcomeOfPayment(payment)
 	}
+	return outcomeOfPayment(payment)
 }
 
 // search finds the payments that carry the key, and asks for each afresh: the index can be behind in a payment's state as well.
@@ -151,19 +152,23 @@ func (a *Adapter) search(ctx context.Context, request providers.LookupRequest) p
 	}
 	hits, err := a.client.searchPayments(ctx, request.SagaKey)
 	if err != nil {
-		return outcomeOfError(lookupCall, err)
+		return outcomeOfError(searchCall, err)
 	}
 	var found []providers.Outcome
 	for _, hit := range hits { // at most searchLimit
 		if hit == nil || !paymentForm.MatchString(hit.ID) {
-			return unknown(codeIDMissing)
+			return unknown(codeOtherObject)
 		}
 		if hit.Metadata[metadataSubKey] != string(request.Key) {
 			continue // another attempt of the same saga
 		}
-		outcome := a.look(ctx, hit.ID, request.Key)
-		if outcome.Kind == providers.Unknown || outcome.Kind == providers.Busy {
-			return outcome // one open question leaves the whole open
+		payment, err := a.client.payment(ctx, hit.ID)
+		if err != nil {
+			return outcomeOfError(searchCall, err) // one open question leaves the whole open
+		}
+		outcome := outcomeOfLook(payment, hit.ID, request.Key)
+		if outcome.Kind == providers.Unknown {
+			return outcome
 		}
 		found = append(found, outcome)
 	}
@@ -257,9 +262,8 @@ func refusedCall(key providers.SubKey, reference string) (outcome providers.Outc
 
 func rejectedRequest(err error) providers.Outcome {
 	outcome := providers.Outcome{Kind: providers.Rejected}
-	var invalid *providers.RequestError
-	if errors.As(err, &invalid) {
-		outcome.Code = invalid.Code
+	if invalid, ok := errors.AsType[*providers.RequestError](err); ok {
+		outcome.Code, outcome.Detail = invalid.Code, invalid.Error()
 	}
 	return outcome
 }

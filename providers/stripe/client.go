@@ -46,11 +46,11 @@ type client struct {
 
 func newClient(config Config) *client {
 	backend := sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
-		URL:               sdk.String(config.BaseURL),
+		URL:               new(config.BaseURL),
 		HTTPClient:        watched(config.HTTPClient),
-		MaxNetworkRetries: sdk.Int64(0),
+		MaxNetworkRetries: new(int64(0)),
 		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // its messages quote response bodies
-		EnableTelemetry:   sdk.Bool(false),
+		EnableTelemetry:   new(false),
 	})
 	return &client{
 		payments: paymentintent.Client{B: backend, Key: config.APIKey},
@@ -65,13 +65,13 @@ func (c *client) createPayment(ctx context.Context, request providers.ChargeRequ
 	ctx, seen, done := c.begin(ctx)
 	defer done()
 	params := &sdk.PaymentIntentParams{
-		Amount:        sdk.Int64(amount),
-		Currency:      sdk.String(strings.ToLower(request.Money.Currency)),
-		PaymentMethod: sdk.String(request.Method),
-		Confirm:       sdk.Bool(true),
-		CaptureMethod: sdk.String(string(sdk.PaymentIntentCaptureMethodAutomatic)),
+		Amount:        new(amount),
+		Currency:      new(strings.ToLower(request.Money.Currency)),
+		PaymentMethod: new(request.Method),
+		Confirm:       new(true),
+		CaptureMethod: new(string(sdk.PaymentIntentCaptureMethodAutomatic)),
 		// Whatever the shop has enabled at Stripe, cards and bank debits alike: the token decides, not a list kept here.
-		AutomaticPaymentMethods: &sdk.PaymentIntentAutomaticPaymentMethodsParams{Enabled: sdk.Bool(true)},
+		AutomaticPaymentMethods: &sdk.PaymentIntentAutomaticPaymentMethodsParams{Enabled: new(true)},
 		Metadata: map[string]string{
 			metadataSagaKey: request.SagaKey,
 			metadataOrderID: request.OrderID,
@@ -82,9 +82,9 @@ func (c *client) createPayment(ctx context.Context, request providers.ChargeRequ
 	redirects := sdk.PaymentIntentAutomaticPaymentMethodsAllowRedirectsNever
 	if request.ReturnURL != "" {
 		redirects = sdk.PaymentIntentAutomaticPaymentMethodsAllowRedirectsAlways
-		params.ReturnURL = sdk.String(request.ReturnURL)
+		params.ReturnURL = new(request.ReturnURL)
 	}
-	params.AutomaticPaymentMethods.AllowRedirects = sdk.String(string(redirects))
+	params.AutomaticPaymentMethods.AllowRedirects = new(string(redirects))
 	params.Context = ctx
 	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
 	payment, err := c.payments.New(params)
@@ -94,13 +94,15 @@ func (c *client) createPayment(ctx context.Context, request providers.ChargeRequ
 	return payment, nil
 }
 
-// payment is one payment as it stands now, its latest charge included: only that tells of refunds.
+// payment is one payment as it stands now, its latest charge and that one's last ten refunds included: only they tell whether
+// the money went back.
 func (c *client) payment(ctx context.Context, id string) (*sdk.PaymentIntent, error) {
 	ctx, seen, done := c.begin(ctx)
 	defer done()
 	params := &sdk.PaymentIntentParams{}
 	params.Context = ctx
 	params.AddExpand("latest_charge")
+	params.AddExpand("latest_charge.refunds")
 	payment, err := c.payments.Get(id, params)
 	if err != nil {
 		return nil, seen.failed("get payment", err)
@@ -115,7 +117,7 @@ func (c *client) searchPayments(ctx context.Context, sagaKey string) ([]*sdk.Pay
 	params := &sdk.PaymentIntentSearchParams{}
 	params.Context = ctx
 	params.Single = true
-	params.Limit = sdk.Int64(searchLimit)
+	params.Limit = new(int64(searchLimit))
 	params.Query = fmt.Sprintf("metadata['%s']:'%s'", metadataSagaKey, escapeQuery.Replace(sagaKey))
 	search := c.payments.Search(params)
 	if err := search.Err(); err != nil {
@@ -150,8 +152,8 @@ func (c *client) createRefund(ctx context.Context, request providers.RefundReque
 	ctx, seen, done := c.begin(ctx)
 	defer done()
 	params := &sdk.RefundParams{
-		PaymentIntent: sdk.String(request.Reference),
-		Amount:        sdk.Int64(amount), // always given: without it Stripe gives back all that is left
+		PaymentIntent: new(request.Reference),
+		Amount:        new(amount), // always given: without it Stripe gives back all that is left
 		Metadata:      map[string]string{metadataSagaKey: request.SagaKey, metadataSubKey: string(request.Key)},
 	}
 	params.Context = ctx

@@ -181,8 +181,7 @@ func TestAnswersThatCannotBeExpressed(t *testing.T) {
 }
 
 func requestCode(err error) string {
-	var invalid *providers.RequestError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*providers.RequestError](err); ok {
 		return invalid.Code
 	}
 	return ""

@@ -37,7 +37,8 @@ type callKind int
 
 const (
 	chargeCall callKind = iota
-	lookupCall
+	lookupCall          // of one payment by its id
+	searchCall
 	voidCall
 	refundCall
 )
@@ -48,29 +49,41 @@ const (
 // Unknown, and the saga asks again with the same key, or looks up.
 func outcomeOfError(kind callKind, err error) providers.Outcome {
 	outcome := outcomeOfCallError(kind, err)
-	if kind == lookupCall && outcome.Kind != providers.Busy {
-		// A look-up's failure is about the question, not about the payment: "404" or "400" must never be read as "not charged".
-		outcome = providers.Outcome{Kind: providers.Unknown, Code: outcome.Code}
+	switch {
+	case kind == lookupCall && outcome.Kind == providers.Rejected && outcome.Code == string(sdk.ErrorCodeResourceMissing):
+		return providers.Outcome{Kind: providers.NotFound, Code: outcome.Code}
+	case (kind == lookupCall || kind == searchCall) && outcome.Kind != providers.Busy:
+		// A question's failure is about the question, not about the payment: a "400" must never be read as "not charged".
+		return unknown(outcome.Code)
+	default:
+		return outcome
 	}
-	return outcome
 }
 
 func outcomeOfCallError(kind callKind, err error) providers.Outcome {
-	failure := &callError{}
-	if !errors.As(err, &failure) {
+	failure, ok := errors.AsType[*callError](err)
+	if !ok {
 		return unknown(codeConnectionLost)
 	}
-	var answer *sdk.Error
+	answer, answered := errors.AsType[*sdk.Error](failure.cause)
 	switch {
 	case errors.Is(failure.cause, context.Canceled):
 		return unknown(codeHungUp)
 	case failure.nothingSent:
 		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeUnreachable}
-	case errors.As(failure.cause, &answer) && answer.Type != "":
+	case answered && answer.Type != "":
 		return outcomeOfAnswer(kind, failure, answer)
 	case failure.status >= http.StatusInternalServerError:
 		// Whatever the body was: a load balancer's page, half of a JSON, nothing.
 		return outcomeOfServerError(failure.header)
+	default:
+		return outcomeOfBrokenAnswer(failure)
+	}
+}
+
+// outcomeOfBrokenAnswer maps what is no answer of Stripe's: always Unknown, the code is for the timeline.
+func outcomeOfBrokenAnswer(failure *callError) providers.Outcome {
+	switch {
 	case errors.Is(failure.cause, errBodyTooLarge):
 		return unknown(codeBodyTooLarge)
 	case errors.Is(failure.cause, errRedirected):
@@ -89,21 +102,16 @@ func outcomeOfCallError(kind callKind, err error) providers.Outcome {
 
 // outcomeOfAnswer maps an error in Stripe's own words.
 func outcomeOfAnswer(kind callKind, failure *callError, answer *sdk.Error) providers.Outcome {
-	code := safeCode(string(answer.Code))
-	if code == "" {
-		code = safeCode(string(answer.Type))
-	}
+	code := codeOf(answer)
 	switch {
 	case failure.status >= http.StatusInternalServerError || answer.Type == sdk.ErrorTypeAPI:
 		return outcomeOfServerError(failure.header)
-	case answer.Type == sdk.ErrorTypeIdempotency:
+	case answer.Type == sdk.ErrorTypeIdempotency && failure.status != http.StatusConflict:
 		// This call did nothing, but its key has been used: an earlier call under it may have taken the money.
 		return unknown(providers.CodeIdempotencyMismatch)
 	case failure.status == http.StatusUnauthorized || failure.status == http.StatusForbidden:
 		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeCredentialsRefused, RetryAfter: operatorDelay}
-	case failure.status == http.StatusConflict, // idempotency_key_in_use, lock_timeout
-		failure.status == http.StatusTooManyRequests,
-		failure.header.Get("Stripe-Should-Retry") == "true": // overrides the status
+	case asksToRepeat(failure):
 		return providers.Outcome{Kind: providers.Busy, Code: code, RetryAfter: retryAfter(failure.header)}
 	case failure.status == http.StatusPaymentRequired || answer.Type == sdk.ErrorTypeCard:
 		return outcomeOfDecline(answer)
@@ -112,6 +120,13 @@ func outcomeOfAnswer(kind callKind, failure *callError, answer *sdk.Error) provi
 	default:
 		return unknown(codeUnreadableResponse)
 	}
+}
+
+// asksToRepeat tells that Stripe did nothing now: idempotency_key_in_use and lock_timeout are a 409 (the latter also a 429), rate
+// limits a 429, and Stripe-Should-Retry overrides any status.
+func asksToRepeat(failure *callError) bool {
+	return failure.status == http.StatusConflict || failure.status == http.StatusTooManyRequests ||
+		failure.header.Get("Stripe-Should-Retry") == "true"
 }
 
 // outcomeOfServerError is Unknown, always: a 500 can come after the money moved. The code says whether the same call can help.
@@ -137,7 +152,7 @@ func outcomeOfDecline(answer *sdk.Error) providers.Outcome {
 	if outcome.Reference = safeID(payment.ID); outcome.Reference == "" {
 		return outcome
 	}
-	switch payment.Status { //nolint:exhaustive // listed are the states without money and without hope of it
+	switch payment.Status {
 	case sdk.PaymentIntentStatusRequiresPaymentMethod, sdk.PaymentIntentStatusCanceled:
 	case "":
 		return outcome // only the id was given
@@ -165,12 +180,20 @@ func outcomeOfRefusal(kind callKind, code string, answer *sdk.Error) providers.O
 		// refunds does not count it twice.
 		return providers.Outcome{Kind: providers.Succeeded, Code: providers.CodeAlreadyRefunded}
 	}
-	return providers.Outcome{Kind: providers.Rejected, Code: code}
+	return providers.Outcome{Kind: providers.Rejected, Code: code, Detail: refusedParameter(code, answer.Param)}
+}
+
+// refusedParameter says which part of the request Stripe refused, in our words: Stripe's own quote what was sent.
+func refusedParameter(code, parameter string) string {
+	if !parameterForm.MatchString(parameter) {
+		return ""
+	}
+	return "Stripe refused the parameter " + parameter + " (" + code + ")"
 }
 
 func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+	network, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, context.DeadlineExceeded) || ok && network.Timeout()
 }
 
 // retryAfter reads the header's seconds, at most maxRetryAfter. Stripe does not send its other form, a date.

@@ -80,6 +80,7 @@ func TestOutcomeOfEveryAnswerToACharge(t *testing.T) {
 			busy("card_declined", 0),
 		},
 		{"key in use", canned{409, noted("Retry-After", "2"), stripeError("invalid_request_error", "idempotency_key_in_use", "")}, busy("idempotency_key_in_use", 2*time.Second)},
+		{"key in use, in other words", canned{status: 409, body: stripeError("idempotency_error", "idempotency_key_in_use", "")}, busy("idempotency_key_in_use", 0)},
 		{"lock timeout, 409", canned{status: 409, body: stripeError("invalid_request_error", "lock_timeout", "")}, busy("lock_timeout", 0)},
 		{"lock timeout, 429", canned{status: 429, body: stripeError("invalid_request_error", "lock_timeout", "")}, busy("lock_timeout", 0)},
 		{"rate limit", canned{429, noted("Retry-After", "7"), stripeError("invalid_request_error", "rate_limit", "")}, busy("rate_limit", 7*time.Second)},
@@ -91,6 +92,19 @@ func TestOutcomeOfEveryAnswerToACharge(t *testing.T) {
 		{"403 by something else", canned{status: 403, body: "<html>blocked</html>"}, unknown("unreadable_response")},
 		{"key with other parameters", canned{status: 400, body: stripeError("idempotency_error", "", "")}, unknown("idempotency_mismatch")},
 		{"bad parameter", canned{status: 400, body: stripeError("invalid_request_error", "parameter_invalid_integer", "")}, providers.Outcome{Kind: providers.Rejected, Code: "parameter_invalid_integer"}},
+		{
+			"bad parameter with a name",
+			canned{status: 400, body: stripeError("invalid_request_error", "resource_missing", `,"param":"payment_method"`)},
+			providers.Outcome{
+				Kind: providers.Rejected, Code: "resource_missing",
+				Detail: "Stripe refused the parameter payment_method (resource_missing)",
+			},
+		},
+		{
+			"bad parameter with an odd name",
+			canned{status: 400, body: stripeError("invalid_request_error", "resource_missing", `,"param":"Jane <jane@example.com>"`)},
+			providers.Outcome{Kind: providers.Rejected, Code: "resource_missing"},
+		},
 		{"bad request without a code", canned{status: 400, body: stripeError("invalid_request_error", "", "")}, providers.Outcome{Kind: providers.Rejected, Code: "invalid_request_error"}},
 		{"bad request with an odd code", canned{status: 400, body: stripeError("invalid_request_error", "Jane <jane@example.com>", "")}, providers.Outcome{Kind: providers.Rejected, Code: "unrecognized"}},
 		{"no such method", canned{status: 404, body: stripeError("invalid_request_error", "resource_missing", "")}, providers.Outcome{Kind: providers.Rejected, Code: "resource_missing"}},
@@ -107,7 +121,7 @@ func TestOutcomeOfEveryAnswerToACharge(t *testing.T) {
 		{"gateway page", canned{status: 502, body: "<html>Bad Gateway</html>"}, unknown("server_error")},
 		{"gateway page, replayed", canned{502, noted("Idempotent-Replayed", "true"), "<html>"}, unknown("server_error_replayed")},
 		{"empty 500", canned{status: 500}, unknown("server_error")},
-		{"error in a 200", canned{status: 200, body: stripeError("card_error", "card_declined", "")}, unknown("id_missing")},
+		{"error in a 200", canned{status: 200, body: stripeError("card_error", "card_declined", "")}, unknown("other_object")},
 		{"empty 200", canned{status: 200}, unknown("unreadable_response")},
 		{"half a 200", canned{status: 200, body: paymentSucceeded[:60]}, unknown("unreadable_response")},
 		{"another payment", canned{status: 200, body: strings.Replace(paymentSucceeded, `"id"`, `"metadata":{"sub_key":"other"},"id"`, 1)}, unknown("other_payment")},
@@ -133,7 +147,7 @@ func TestLookupNeverConcludesFromAFailure(t *testing.T) {
 	answers := map[string]canned{
 		"400":       {status: 400, body: stripeError("invalid_request_error", "parameter_invalid_empty", "")},
 		"402":       {status: 402, body: stripeError("card_error", "card_declined", "")},
-		"404":       {status: 404, body: stripeError("invalid_request_error", "resource_missing", "")},
+		"404":       {status: 404, body: stripeError("invalid_request_error", "", "")},
 		"500":       {status: 500, body: stripeError("api_error", "", "")},
 		"200 empty": {status: 200}, "200 {}": {status: 200, body: `{}`}, "200 []": {status: 200, body: `[]`},
 		"200 null": {status: 200, body: `null`}, "200 string": {status: 200, body: `"pi_1"`},
@@ -154,6 +168,22 @@ func TestLookupNeverConcludesFromAFailure(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMissingPayment: that Stripe does not know a payment is an answer, and one about the reference. The same words to a search,
+// which finds or does not find but cannot miss, are none.
+func TestMissingPayment(t *testing.T) {
+	t.Parallel()
+	adapter := adapterAt(t, canned{status: 404, body: stripeError("invalid_request_error", "resource_missing", "")})
+	want := providers.Outcome{Kind: providers.NotFound, Reference: "pi_1", Code: "resource_missing"}
+	got := adapter.Lookup(t.Context(), providers.LookupRequest{Key: testKey, SagaKey: testSagaKey, Reference: "pi_1"})
+	if difference := cmp.Diff(want, got); difference != "" {
+		t.Error(difference)
+	}
+	got = adapter.Lookup(t.Context(), providers.LookupRequest{Key: testKey, SagaKey: testSagaKey})
+	if difference := cmp.Diff(unknown("resource_missing"), got); difference != "" {
+		t.Error(difference)
 	}
 }
 
@@ -179,14 +209,17 @@ func TestOutcomeOfRefusedRefunds(t *testing.T) {
 		},
 		"more than is left": {
 			canned{status: 400, body: stripeError("invalid_request_error", "", `,"param":"amount"`)},
-			providers.Outcome{Kind: providers.Rejected, Code: "invalid_request_error"},
+			providers.Outcome{
+				Kind: providers.Rejected, Code: "invalid_request_error",
+				Detail: "Stripe refused the parameter amount (invalid_request_error)",
+			},
 		},
 		"disputed": {
 			canned{status: 400, body: stripeError("invalid_request_error", "charge_disputed", "")},
 			providers.Outcome{Kind: providers.Rejected, Code: "charge_disputed"},
 		},
 		"of another payment": {
-			canned{status: 200, body: `{"id":"re_1","amount":1000,"currency":"eur","status":"succeeded","payment_intent":"pi_2"}`},
+			canned{status: 200, body: `{"id":"re_1","object":"refund","amount":1000,"currency":"eur","status":"succeeded","payment_intent":"pi_2"}`},
 			unknown("other_payment"),
 		},
 		"lost": {canned{status: 500}, unknown("server_error")},
@@ -206,7 +239,7 @@ func TestVoidByState(t *testing.T) {
 	t.Parallel()
 	euros := providers.Money{Amount: 3998, Currency: "EUR"}
 	state := func(status string) string {
-		return fmt.Sprintf(`{"id":"pi_1","amount":3998,"amount_received":3998,"currency":"eur","status":%q}`, status)
+		return fmt.Sprintf(`{"id":"pi_1","object":"payment_intent","amount":3998,"amount_received":3998,"currency":"eur","status":%q}`, status)
 	}
 	refusal := func(status string) canned {
 		return canned{status: 400, body: stripeError("invalid_request_error", "payment_intent_unexpected_state", `,"payment_intent":`+state(status))}
@@ -298,6 +331,7 @@ func TestInvalidCallsAreNotSent(t *testing.T) {
 		"look-up of nothing":        {adapter.Lookup(t.Context(), providers.LookupRequest{Key: testKey}), unknown("key_invalid")},
 	}
 	for name, test := range tests {
+		test.got.Detail = "" // the sentences are TestCheck's
 		if difference := cmp.Diff(test.want, test.got); difference != "" {
 			t.Errorf("%s: %s", name, difference)
 		}

@@ -10,9 +10,9 @@ import (
 	"paysaga/providers"
 )
 
-// The adapter's own codes for answers that arrived and cannot be trusted, all with Unknown. The timeline shows them.
+// The adapter's own codes about answers that arrived, for the timeline: with Unknown if nothing else is said.
 const (
-	codeIDMissing            = "id_missing"
+	codeOtherObject          = "other_object" // the answer is no payment (no refund), or has no id
 	codeStatusUnrecognized   = "status_unrecognized"
 	codeAmountUnreadable     = "amount_unreadable"
 	codeNextActionMissing    = "next_action_missing"
@@ -20,9 +20,16 @@ const (
 	codeNotCanceled          = "not_canceled"          // a cancellation answered 200 with a payment that is not canceled
 	codeDeclineContradicted  = "decline_contradicted"  // a decline whose payment is not in a declined state
 	codeRequiresConfirmation = "requires_confirmation" // with Processing
+	codeRefundPending        = "refund_pending"        // with Processing look-ups
 	codeAlreadyCanceled      = "already_canceled"      // with Succeeded voids
 	codeUnrecognized         = "unrecognized"          // Stripe's code was none
 	codeRefundFailed         = "refund_failed"         // with Declined refunds
+)
+
+// What Stripe calls its objects, in each one's "object".
+const (
+	objectPayment = "payment_intent"
+	objectRefund  = "refund"
 )
 
 // outcomeOfPayment tells how a payment stands. Anything that is not plainly one of Stripe's answers is Unknown.
@@ -39,8 +46,8 @@ func outcomeOfPayment(payment *sdk.PaymentIntent) providers.Outcome {
 // aboutPayment reads which payment an answer is about, and how much money: an Outcome without a kind. If that cannot be read, ok
 // is false and the Outcome is Unknown.
 func aboutPayment(payment *sdk.PaymentIntent) (about providers.Outcome, ok bool) {
-	if payment == nil || safeID(payment.ID) == "" {
-		return unknown(codeIDMissing), false
+	if payment == nil || payment.Object != objectPayment || safeID(payment.ID) == "" {
+		return unknown(codeOtherObject), false
 	}
 	amount := payment.Amount
 	if payment.Status == sdk.PaymentIntentStatusSucceeded {
@@ -80,11 +87,14 @@ func outcomeOfStatus(payment *sdk.PaymentIntent) providers.Outcome {
 }
 
 // outcomeOfTaken looks whether the money is still taken. All given back is Canceled: nothing is taken any more, and a saga that
-// takes it for paid would ship for free. An unexpanded charge, as in the answer to a create, counts as not refunded.
+// takes it for paid would ship for free. While a refund of all is on its way, and can still fail, it is Processing: neither
+// paid nor unpaid. An unexpanded charge, as in the answer to a create, counts as not refunded.
 func outcomeOfTaken(charge *sdk.Charge) providers.Outcome {
 	switch {
 	case charge == nil:
 		return providers.Outcome{Kind: providers.Succeeded}
+	case charge.Refunded && hasOpenRefund(charge.Refunds):
+		return providers.Outcome{Kind: providers.Processing, Code: codeRefundPending}
 	case charge.Refunded:
 		return providers.Outcome{Kind: providers.Canceled, Code: providers.CodeRefunded}
 	case charge.AmountRefunded > 0:
@@ -92,6 +102,13 @@ func outcomeOfTaken(charge *sdk.Charge) providers.Outcome {
 	default:
 		return providers.Outcome{Kind: providers.Succeeded}
 	}
+}
+
+// hasOpenRefund tells that a refund has no end yet. Stripe counts it as refunded from its first moment.
+func hasOpenRefund(refunds *sdk.RefundList) bool {
+	return refunds != nil && slices.ContainsFunc(refunds.Data, func(refund *sdk.Refund) bool {
+		return refund != nil && (refund.Status == sdk.RefundStatusPending || refund.Status == sdk.RefundStatusRequiresAction)
+	})
 }
 
 // outcomeOfAction tells what the customer must do: go to a page, or act in Stripe's library with the client secret.
@@ -138,7 +155,7 @@ func outcomeWithoutVoid(payment *sdk.PaymentIntent) (outcome providers.Outcome, 
 	if !ok {
 		return outcome, true // nothing is known of the payment, so nothing is done to it
 	}
-	switch payment.Status { //nolint:exhaustive // all other states can be canceled, a declined payment too
+	switch payment.Status {
 	case sdk.PaymentIntentStatusCanceled:
 		outcome.Kind, outcome.Code = providers.Succeeded, codeAlreadyCanceled
 	case sdk.PaymentIntentStatusSucceeded:
@@ -147,7 +164,7 @@ func outcomeWithoutVoid(payment *sdk.PaymentIntent) (outcome providers.Outcome, 
 		// Busy, not Rejected: nothing is wrong with the wish, it comes at the wrong moment. The bank will answer, and then the
 		// payment is captured (refund it) or declined (void it).
 		outcome.Kind, outcome.Code, outcome.RetryAfter = providers.Busy, providers.CodeNotCancelableYet, operatorDelay
-	default:
+	default: // all other states can be canceled, a declined payment too
 		return providers.Outcome{}, false
 	}
 	return outcome, true
@@ -155,8 +172,8 @@ func outcomeWithoutVoid(payment *sdk.PaymentIntent) (outcome providers.Outcome, 
 
 // outcomeOfRefund maps every status of a refund. Succeeded can still turn to failed within 30 days; a webhook then says so.
 func outcomeOfRefund(refund *sdk.Refund) providers.Outcome {
-	if refund == nil || safeID(refund.ID) == "" {
-		return unknown(codeIDMissing)
+	if refund == nil || refund.Object != objectRefund || safeID(refund.ID) == "" {
+		return unknown(codeOtherObject)
 	}
 	money, err := fromStripe(refund.Amount, string(refund.Currency))
 	if err != nil {
@@ -198,10 +215,7 @@ func declined(reason *sdk.Error) providers.Outcome {
 	if reason != nil {
 		decline.Bank = safeCode(string(reason.DeclineCode))
 		decline.Hard = slices.Contains(hardDeclines, reason.DeclineCode)
-		decline.Code = safeCode(string(reason.Code))
-		if decline.Code == "" {
-			decline.Code = safeCode(string(reason.Type))
-		}
+		decline.Code = codeOf(reason)
 	}
 	return providers.Outcome{Kind: providers.Declined, Code: decline.Code, Decline: decline}
 }
@@ -212,8 +226,9 @@ func unknown(code string) providers.Outcome {
 
 // What Stripe's codes and ids look like. Anything else is not passed on: a broken answer could put anything into the timeline.
 var (
-	codeForm = regexp.MustCompile(`^[a-z0-9_]{1,100}$`)
-	idForm   = regexp.MustCompile(`^[A-Za-z0-9_]{1,255}$`)
+	codeForm      = regexp.MustCompile(`^[a-z0-9_]{1,100}$`)
+	idForm        = regexp.MustCompile(`^[A-Za-z0-9_]{1,255}$`)
+	parameterForm = regexp.MustCompile(`^[a-z0-9_]{1,100}(\[[a-z0-9_]{1,100}\]){0,5}$`)
 )
 
 // safeCode is a code of Stripe as it is, empty for none, or "unrecognized".
@@ -222,6 +237,14 @@ func safeCode(code string) string {
 		return code
 	}
 	return codeUnrecognized
+}
+
+// codeOf is an error's code, or at least its type.
+func codeOf(reason *sdk.Error) string {
+	if code := safeCode(string(reason.Code)); code != "" {
+		return code
+	}
+	return safeCode(string(reason.Type))
 }
 
 // safeID is an id of Stripe as it is, or empty.

@@ -13,7 +13,7 @@ func TestOutcomeOfEveryPaymentStatus(t *testing.T) {
 	t.Parallel()
 	euros := providers.Money{Amount: 3998, Currency: "EUR"}
 	payment := func(status sdk.PaymentIntentStatus, change func(*sdk.PaymentIntent)) *sdk.PaymentIntent {
-		made := &sdk.PaymentIntent{ID: "pi_1", Amount: 3998, Currency: "eur", Status: status, ClientSecret: "pi_1_secret_2"}
+		made := &sdk.PaymentIntent{ID: "pi_1", Object: "payment_intent", Amount: 3998, Currency: "eur", Status: status, ClientSecret: "pi_1_secret_2"}
 		if status == sdk.PaymentIntentStatusSucceeded {
 			made.AmountReceived = 3998
 		}
@@ -51,6 +51,26 @@ func TestOutcomeOfEveryPaymentStatus(t *testing.T) {
 			"refunded",
 			payment(sdk.PaymentIntentStatusSucceeded, func(p *sdk.PaymentIntent) {
 				p.LatestCharge = &sdk.Charge{ID: "ch_1", Refunded: true, AmountRefunded: 3998}
+			}),
+			providers.Outcome{Kind: providers.Canceled, Reference: "pi_1", Code: "refunded", Money: euros},
+		},
+		{
+			"refund on its way",
+			payment(sdk.PaymentIntentStatusSucceeded, func(p *sdk.PaymentIntent) {
+				p.LatestCharge = &sdk.Charge{
+					ID: "ch_1", Refunded: true, AmountRefunded: 3998,
+					Refunds: &sdk.RefundList{Data: []*sdk.Refund{nil, {ID: "re_1", Status: "succeeded"}, {ID: "re_2", Status: "pending"}}},
+				}
+			}),
+			providers.Outcome{Kind: providers.Processing, Reference: "pi_1", Code: "refund_pending", Money: euros},
+		},
+		{
+			"refunded in two parts",
+			payment(sdk.PaymentIntentStatusSucceeded, func(p *sdk.PaymentIntent) {
+				p.LatestCharge = &sdk.Charge{
+					ID: "ch_1", Refunded: true, AmountRefunded: 3998,
+					Refunds: &sdk.RefundList{Data: []*sdk.Refund{{ID: "re_1", Status: "succeeded"}, {ID: "re_2", Status: "succeeded"}}},
+				}
 			}),
 			providers.Outcome{Kind: providers.Canceled, Reference: "pi_1", Code: "refunded", Money: euros},
 		},
@@ -126,9 +146,13 @@ func TestOutcomeOfEveryPaymentStatus(t *testing.T) {
 		{"no status", payment("", nil), providers.Outcome{Kind: providers.Unknown, Reference: "pi_1", Code: "status_unrecognized", Money: euros}},
 		{
 			"no id", payment(sdk.PaymentIntentStatusSucceeded, func(p *sdk.PaymentIntent) { p.ID = "" }),
-			providers.Outcome{Kind: providers.Unknown, Code: "id_missing"},
+			providers.Outcome{Kind: providers.Unknown, Code: "other_object"},
 		},
-		{"nothing", nil, providers.Outcome{Kind: providers.Unknown, Code: "id_missing"}},
+		{"nothing", nil, providers.Outcome{Kind: providers.Unknown, Code: "other_object"}},
+		{
+			"another object", payment(sdk.PaymentIntentStatusSucceeded, func(p *sdk.PaymentIntent) { p.Object = "setup_intent" }),
+			providers.Outcome{Kind: providers.Unknown, Code: "other_object"},
+		},
 		{
 			"no currency", payment(sdk.PaymentIntentStatusSucceeded, func(p *sdk.PaymentIntent) { p.Currency = "" }),
 			providers.Outcome{Kind: providers.Unknown, Reference: "pi_1", Code: "amount_unreadable"},
@@ -167,39 +191,39 @@ func TestOutcomeOfEveryRefundStatus(t *testing.T) {
 		want   providers.Outcome
 	}{
 		{
-			"succeeded", &sdk.Refund{ID: "re_1", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusSucceeded},
+			"succeeded", &sdk.Refund{ID: "re_1", Object: "refund", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusSucceeded},
 			providers.Outcome{Kind: providers.Succeeded, Reference: "re_1", Money: euros},
 		},
 		{
-			"pending", &sdk.Refund{ID: "re_1", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusPending},
+			"pending", &sdk.Refund{ID: "re_1", Object: "refund", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusPending},
 			providers.Outcome{Kind: providers.Processing, Reference: "re_1", Code: "pending", Money: euros},
 		},
 		{
-			"requires action", &sdk.Refund{ID: "re_1", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusRequiresAction},
+			"requires action", &sdk.Refund{ID: "re_1", Object: "refund", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusRequiresAction},
 			providers.Outcome{Kind: providers.Processing, Reference: "re_1", Code: "requires_action", Money: euros},
 		},
 		{
 			"failed",
-			&sdk.Refund{ID: "re_1", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusFailed, FailureReason: "lost_or_stolen_card"},
+			&sdk.Refund{ID: "re_1", Object: "refund", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusFailed, FailureReason: "lost_or_stolen_card"},
 			providers.Outcome{
 				Kind: providers.Declined, Reference: "re_1", Code: "refund_failed", Money: euros,
 				Decline: &providers.Decline{Code: "refund_failed", Bank: "lost_or_stolen_card", Hard: true},
 			},
 		},
 		{
-			"canceled", &sdk.Refund{ID: "re_1", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusCanceled},
+			"canceled", &sdk.Refund{ID: "re_1", Object: "refund", Amount: 1000, Currency: "eur", Status: sdk.RefundStatusCanceled},
 			providers.Outcome{Kind: providers.Canceled, Reference: "re_1", Money: euros},
 		},
 		{
-			"a status of tomorrow", &sdk.Refund{ID: "re_1", Amount: 1000, Currency: "eur", Status: "floating"},
+			"a status of tomorrow", &sdk.Refund{ID: "re_1", Object: "refund", Amount: 1000, Currency: "eur", Status: "floating"},
 			providers.Outcome{Kind: providers.Unknown, Reference: "re_1", Code: "status_unrecognized", Money: euros},
 		},
-		{"no id", &sdk.Refund{Amount: 1000, Currency: "eur", Status: "succeeded"}, providers.Outcome{Kind: providers.Unknown, Code: "id_missing"}},
+		{"no id", &sdk.Refund{Object: "refund", Amount: 1000, Currency: "eur", Status: "succeeded"}, providers.Outcome{Kind: providers.Unknown, Code: "other_object"}},
 		{
-			"no currency", &sdk.Refund{ID: "re_1", Status: "succeeded"},
+			"no currency", &sdk.Refund{ID: "re_1", Object: "refund", Status: "succeeded"},
 			providers.Outcome{Kind: providers.Unknown, Reference: "re_1", Code: "amount_unreadable"},
 		},
-		{"nothing", nil, providers.Outcome{Kind: providers.Unknown, Code: "id_missing"}},
+		{"nothing", nil, providers.Outcome{Kind: providers.Unknown, Code: "other_object"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -25,36 +25,36 @@ const (
 )
 
 // New gives a pool of connections to the test's own, migrated database. It is closed when the test ends.
-func New(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(URL(t))
+func New(tb testing.TB) *pgxpool.Pool {
+	tb.Helper()
+	config, err := pgxpool.ParseConfig(URL(tb))
 	if err != nil {
-		t.Fatalf("test database: %v", err)
+		tb.Fatalf("test database: %v", err)
 	}
 	config.MaxConns = poolConnections
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	pool, err := pgxpool.NewWithConfig(tb.Context(), config)
 	if err != nil {
-		t.Fatalf("test database: %v", err)
+		tb.Fatalf("test database: %v", err)
 	}
-	t.Cleanup(pool.Close)
+	tb.Cleanup(pool.Close)
 	return pool
 }
 
 // URL names the test's own, migrated database. It is dropped when the test ends, open connections or not.
-func URL(t testing.TB) string {
-	t.Helper()
-	server := mustServer(t)
-	template, err := server.migratedTemplate(t.Context())
+func URL(tb testing.TB) string {
+	tb.Helper()
+	server := mustServer(tb)
+	template, err := server.migratedTemplate(tb.Context())
 	if err != nil {
-		t.Fatalf("test database: %v", err)
+		tb.Fatalf("test database: %v", err)
 	}
-	return create(t, server, template)
+	return create(tb, server, template)
 }
 
 // EmptyURL is like URL for a database without a schema, for tests of the migrations themselves.
-func EmptyURL(t testing.TB) string {
-	t.Helper()
-	return create(t, mustServer(t), "template0")
+func EmptyURL(tb testing.TB) string {
+	tb.Helper()
+	return create(tb, mustServer(tb), "template0")
 }
 
 // Main runs a package's tests and stops the server that they started. Call it from TestMain, where there is one;
@@ -64,26 +64,26 @@ func Main(m *testing.M) {
 	stopServer(context.Background())
 }
 
-func mustServer(t testing.TB) *server {
-	t.Helper()
+func mustServer(tb testing.TB) *server {
+	tb.Helper()
 	running, err := startServer()
 	if err != nil {
-		t.Fatalf("a test needs PostgreSQL: %v", err)
+		tb.Fatalf("a test needs PostgreSQL: %v", err)
 	}
 	return running
 }
 
-func create(t testing.TB, on *server, template string) string {
-	t.Helper()
+func create(tb testing.TB, on *server, template string) string {
+	tb.Helper()
 	name := testDatabasePrefix + strings.ToLower(rand.Text())
-	if err := on.createDatabase(t.Context(), name, template); err != nil {
-		t.Fatalf("test database: %v", err)
+	if err := on.createDatabase(tb.Context(), name, template); err != nil {
+		tb.Fatalf("test database: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupLimit)
 		defer cancel()
 		if err := on.dropDatabase(ctx, name); err != nil {
-			t.Errorf("test database: %v", err)
+			tb.Errorf("test database: %v", err)
 		}
 	})
 	return on.databaseURL(name)

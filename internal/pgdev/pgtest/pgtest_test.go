@@ -118,7 +118,7 @@ func TestTemplate(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	print := func(files fstest.MapFS) string {
+	fingerprintOf := func(files fstest.MapFS) string {
 		fingerprint, err := schemaFingerprint(files)
 		if err != nil {
 			t.Fatal(err)
@@ -126,8 +126,8 @@ func TestFingerprint(t *testing.T) {
 		return fingerprint
 	}
 	file := func(content string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(content)} }
-	base := print(fstest.MapFS{"1.sql": file("a"), "2.sql": file("b")})
-	if again := print(fstest.MapFS{"2.sql": file("b"), "1.sql": file("a"), "x.go": file("c")}); again != base {
+	base := fingerprintOf(fstest.MapFS{"1.sql": file("a"), "2.sql": file("b")})
+	if again := fingerprintOf(fstest.MapFS{"2.sql": file("b"), "1.sql": file("a"), "x.go": file("c")}); again != base {
 		t.Errorf("the same migrations: %s and %s", base, again)
 	}
 	for name, other := range map[string]fstest.MapFS{
@@ -136,7 +136,7 @@ func TestFingerprint(t *testing.T) {
 		"more":    {"1.sql": file("a"), "2.sql": file("b"), "3.sql": file("")},
 		"moved":   {"1.sql": file("a2.sql"), "2.sql": file("b")},
 	} {
-		if print(other) == base {
+		if fingerprintOf(other) == base {
 			t.Errorf("%s: the same fingerprint", name)
 		}
 	}

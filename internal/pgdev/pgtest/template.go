@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -124,7 +123,7 @@ func schemaFingerprint(files fs.FS) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read a migration: %w", err)
 		}
-		fmt.Fprintf(hash, "%s\n%d\n%s", name, len(content), content)
+		hash.Write(fmt.Appendf(nil, "%s\n%d\n%s", name, len(content), content))
 	}
-	return strings.ToLower(hex.EncodeToString(hash.Sum(nil)[:fingerprintBytes])), nil
+	return hex.EncodeToString(hash.Sum(nil)[:fingerprintBytes]), nil
 }

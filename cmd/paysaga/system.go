@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"paysaga/internal/config"
+	"paysaga/internal/httpapi"
+	"paysaga/internal/postgres"
+	"paysaga/providers/stripe"
+	"paysaga/saga"
+)
+
+const (
+	// maxInFlight bounds the sagas that one process drives at once. Each waits for a provider most of its life, so many
+	// fit; past this the clients are better served by another process.
+	maxInFlight = 512
+	// recoveryConcurrency is how many sagas recovery drives beside them: enough to catch up after an outage, few enough not
+	// to fall on a provider that has just come back.
+	recoveryConcurrency = 16
+	// maxConnections bounds the database connections of one process. A connection is held for a transaction only, never
+	// for a provider call, so few serve many sagas.
+	maxConnections = 32
+	// readHeaderTimeout ends connections that send nothing.
+	readHeaderTimeout = 10 * time.Second
+)
+
+// system is paysaga as one process runs it: the API, the recovery worker, or both.
+type system struct {
+	store    *postgres.Store
+	runner   *saga.Runner
+	recovery *saga.Recovery
+	handler  http.Handler
+	drain    time.Duration
+	logger   *slog.Logger
+}
+
+func newSystem(ctx context.Context, c config.Config, logger *slog.Logger) (*system, error) {
+	store, err := postgres.Open(ctx, c.DatabaseURL.Reveal(), maxConnections, c.EncryptionKeys)
+	if err != nil {
+		return nil, err
+	}
+	s, err := joinSystem(ctx, store, c, logger)
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, logger *slog.Logger) (*system, error) {
+	if err := store.Ping(ctx); err != nil {
+		return nil, errors.New("the database has no schema of paysaga yet: run \"paysaga migrate up\"")
+	}
+	adapters, err := newProviders(c)
+	if err != nil {
+		return nil, err
+	}
+	policy := saga.DefaultPolicy()
+	policy.AwaitDeadline = c.AwaitDeadline
+	runner, err := saga.NewRunner(saga.Config{
+		Store: store, Providers: adapters, Answerer: httpapi.Answerer{}, Policy: policy,
+		Lease: c.Lease, CallTimeout: c.CallTimeout, MaxInFlight: maxInFlight, Logger: logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the runner: %w", err)
+	}
+	recovery, err := saga.NewRecovery(runner, saga.RecoveryConfig{
+		Interval: c.RecoveryInterval, Concurrency: recoveryConcurrency,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up recovery: %w", err)
+	}
+	handler, err := httpapi.New(httpapi.Config{
+		Store: store, Runner: runner, Retention: c.Retention, MaxBody: c.MaxBody, Logger: logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the API: %w", err)
+	}
+	return &system{store: store, runner: runner, recovery: recovery, handler: handler, drain: c.DrainTimeout, logger: logger}, nil
+}
+
+func newProviders(c config.Config) (map[string]saga.Provider, error) {
+	adapters := map[string]saga.Provider{}
+	if c.Stripe.Configured() {
+		adapter, err := stripe.New(stripe.Config{
+			APIKey: c.Stripe.APIKey.Reveal(), BaseURL: c.Stripe.BaseURL, CallTimeout: c.CallTimeout,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("set up Stripe: %w", err)
+		}
+		adapters[adapter.Name()] = saga.WithBreaker(adapter)
+	}
+	return adapters, nil
+}
+
+// role is which part of the system a process runs.
+type role struct{ api, worker bool }
+
+// run serves until ctx ends, then lets what runs finish and hands back what does not. A nil listener serves no API.
+func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
+	defer s.store.Close()
+	var workers sync.WaitGroup
+	if r.worker {
+		workers.Go(func() { s.recovery.Run(ctx) })
+	}
+	server := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 1)
+	if r.api {
+		go func() { failed <- server.Serve(listener) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = fmt.Errorf("serve: %w", err)
+	}
+	s.logger.Info("stopping", "drain_timeout_ms", s.drain.Milliseconds())
+	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+	defer cancel()
+	var closing sync.WaitGroup
+	closing.Go(func() { s.runner.Drain(drained) })
+	closing.Go(func() {
+		if err := server.Shutdown(drained); err != nil {
+			_ = server.Close() // who still waits has its saga's answer stored, or will find it recovered
+		}
+	})
+	closing.Wait()
+	workers.Wait()
+	s.logger.Info("stopped")
+	return err
+}
+
+func newLogger(c config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+func baseURL(listener net.Listener) string { return "http://" + listener.Addr().String() }

@@ -1,0 +1,307 @@
+package sandbox_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stripe/stripe-go/v76"
+	"github.com/stripe/stripe-go/v76/charge"
+	"github.com/stripe/stripe-go/v76/paymentintent"
+	"github.com/stripe/stripe-go/v76/refund"
+
+	"paysaga/providers/sandbox"
+)
+
+func (b *bench) backend() stripe.Backend {
+	return stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
+		URL: new(b.url + "/stripe"), HTTPClient: http.DefaultClient, MaxNetworkRetries: stripe.Int64(0),
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull},
+	})
+}
+
+func (b *bench) intents() paymentintent.Client {
+	return paymentintent.Client{B: b.backend(), Key: testKey}
+}
+
+func sdkOrder(t *testing.T, method string) *stripe.PaymentIntentParams {
+	t.Helper()
+	params := &stripe.PaymentIntentParams{
+		Amount: stripe.Int64(3998), Currency: new("eur"), Confirm: new(true), PaymentMethod: new(method),
+		AutomaticPaymentMethods: &stripe.PaymentIntentAutomaticPaymentMethodsParams{
+			Enabled: new(true), AllowRedirects: new("never"),
+		},
+	}
+	params.Context = t.Context()
+	params.SetIdempotencyKey("k1")
+	params.AddMetadata("saga_key", "saga-k1")
+	params.AddExpand("latest_charge")
+	return params
+}
+
+func TestStripeSDKCharges(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	payment, err := b.intents().New(sdkOrder(t, "pm_card_visa"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if payment.Status != stripe.PaymentIntentStatusSucceeded || payment.AmountReceived != 3998 || payment.LatestCharge == nil ||
+		!payment.LatestCharge.Captured || payment.LatestCharge.PaymentMethodDetails.Card.Last4 != "4242" {
+		t.Errorf("payment is %+v", payment)
+	}
+	want := sandbox.Charge{
+		Provider: "stripe", ID: payment.ID, Identifier: "k1", Reference: "saga-k1", Amount: 3998, Currency: "EUR", Status: "succeeded",
+		Captured: 3998, Calls: 1,
+	}
+	if diff := cmp.Diff(want, b.only(t)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	if payment.LastResponse.Header.Get("Stripe-Version") != "2023-10-16" || payment.LastResponse.RequestID == "" {
+		t.Errorf("headers are %v", payment.LastResponse.Header)
+	}
+}
+
+func TestStripeSDKOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		method  string
+		status  stripe.PaymentIntentStatus
+		code    stripe.ErrorCode
+		decline stripe.DeclineCode
+	}{
+		{method: "pm_card_mastercard", status: "succeeded"},
+		{method: "pm_card_threeDSecureOptional", status: "succeeded"},
+		{method: "pm_card_visa_chargeDeclined", status: "requires_payment_method", code: "card_declined", decline: "generic_decline"},
+		{method: "pm_card_chargeDeclined", status: "requires_payment_method", code: "card_declined", decline: "generic_decline"},
+		{method: "pm_card_chargeDeclinedInsufficientFunds", status: "requires_payment_method", code: "card_declined", decline: "insufficient_funds"},
+		{method: "pm_card_visa_chargeDeclinedInsufficientFunds", status: "requires_payment_method", code: "card_declined", decline: "insufficient_funds"},
+		{method: "pm_card_chargeDeclinedLostCard", status: "requires_payment_method", code: "card_declined", decline: "lost_card"},
+		{method: "pm_card_visa_chargeDeclinedStolenCard", status: "requires_payment_method", code: "card_declined", decline: "stolen_card"},
+		{method: "pm_card_chargeDeclinedFraudulent", status: "requires_payment_method", code: "card_declined", decline: "fraudulent"},
+		{method: "pm_card_chargeDeclinedExpiredCard", status: "requires_payment_method", code: "expired_card"},
+		{method: "pm_card_chargeDeclinedProcessingError", status: "requires_payment_method", code: "processing_error"},
+		{method: "pm_card_authenticationRequired", status: "requires_action"},
+		{method: "pm_card_threeDSecure2Required", status: "requires_action"},
+	} {
+		t.Run(test.method, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, sandbox.Options{})
+			payment, err := b.intents().New(sdkOrder(t, test.method))
+			if test.code == "" {
+				if err != nil || payment.Status != test.status {
+					t.Fatalf("payment %+v, error %v", payment, err)
+				}
+				return
+			}
+			var refused *stripe.Error
+			if !errors.As(err, &refused) {
+				t.Fatalf("error is %v", err)
+			}
+			if refused.HTTPStatusCode != http.StatusPaymentRequired || refused.Type != stripe.ErrorTypeCard || refused.Code != test.code ||
+				refused.DeclineCode != test.decline || refused.ChargeID == "" || refused.PaymentMethod == nil || refused.Msg == "" {
+				t.Errorf("error is %v", refused)
+			}
+			if refused.PaymentIntent == nil || refused.PaymentIntent.Status != test.status || refused.PaymentIntent.LastPaymentError.Code != test.code {
+				t.Fatalf("payment in the error is %+v", refused.PaymentIntent)
+			}
+			entry := b.only(t)
+			if entry.Captured != 0 || entry.Authorized != 0 || entry.Status != string(test.status) || entry.ID != refused.PaymentIntent.ID {
+				t.Errorf("ledger is %+v", entry)
+			}
+		})
+	}
+}
+
+func TestStripeSDKUnknownMethod(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	_, err := b.intents().New(sdkOrder(t, "pm_nothing"))
+	var refused *stripe.Error
+	if !errors.As(err, &refused) || refused.Code != stripe.ErrorCodeResourceMissing || refused.Param != "payment_method" || refused.HTTPStatusCode != 400 {
+		t.Errorf("error is %v", err)
+	}
+	if charges := b.Ledger(); len(charges) != 0 {
+		t.Errorf("ledger is %+v", charges)
+	}
+}
+
+func TestStripeSDKDeclineThenAnotherMethod(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	_, err := b.intents().New(sdkOrder(t, "pm_card_visa_chargeDeclined"))
+	var refused *stripe.Error
+	if !errors.As(err, &refused) {
+		t.Fatal(err)
+	}
+	params := &stripe.PaymentIntentConfirmParams{PaymentMethod: new("pm_card_visa")}
+	params.Context = t.Context()
+	payment, err := b.intents().Confirm(refused.PaymentIntent.ID, params)
+	if err != nil || payment.Status != "succeeded" || payment.LastPaymentError != nil {
+		t.Fatalf("payment %+v, error %v", payment, err)
+	}
+	charges := charge.Client{B: b.backend(), Key: testKey}.List(&stripe.ChargeListParams{
+		ListParams: stripe.ListParams{Context: t.Context()}, PaymentIntent: new(payment.ID),
+	})
+	var statuses []stripe.ChargeStatus
+	for charges.Next() {
+		statuses = append(statuses, charges.Charge().Status)
+	}
+	if diff := cmp.Diff([]stripe.ChargeStatus{"succeeded", "failed"}, statuses); diff != "" || charges.Err() != nil {
+		t.Errorf("charges: %v %s", charges.Err(), diff)
+	}
+}
+
+func TestStripeSDKAuthorizeAndCapture(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	params := sdkOrder(t, "pm_card_visa")
+	params.CaptureMethod = new("manual")
+	payment, err := b.intents().New(params)
+	if err != nil || payment.Status != "requires_capture" || payment.AmountCapturable != 3998 || payment.LatestCharge.Captured {
+		t.Fatalf("payment %+v, error %v", payment, err)
+	}
+	if entry := b.only(t); entry.Authorized != 3998 || entry.Captured != 0 {
+		t.Errorf("ledger is %+v", entry)
+	}
+	capture := &stripe.PaymentIntentCaptureParams{AmountToCapture: stripe.Int64(5000)}
+	capture.Context = t.Context()
+	if _, err := b.intents().Capture(payment.ID, capture); err == nil {
+		t.Error("more than the hold was captured")
+	}
+	capture.AmountToCapture = stripe.Int64(3000)
+	payment, err = b.intents().Capture(payment.ID, capture)
+	if err != nil || payment.Status != "succeeded" || payment.AmountReceived != 3000 || payment.AmountCapturable != 0 {
+		t.Fatalf("payment %+v, error %v", payment, err)
+	}
+	if entry := b.only(t); entry.Authorized != 0 || entry.Captured != 3000 || entry.Refunded != 0 {
+		t.Errorf("ledger is %+v", entry)
+	}
+	if _, err := b.intents().Capture(payment.ID, capture); !isCode(err, stripe.ErrorCodePaymentIntentUnexpectedState) {
+		t.Errorf("second capture: %v", err)
+	}
+}
+
+func isCode(err error, code stripe.ErrorCode) bool {
+	var refused *stripe.Error
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+func TestStripeSDKCancel(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	params := sdkOrder(t, "pm_card_visa")
+	params.CaptureMethod = new("manual")
+	payment, err := b.intents().New(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel := &stripe.PaymentIntentCancelParams{CancellationReason: new("abandoned")}
+	cancel.Context = t.Context()
+	payment, err = b.intents().Cancel(payment.ID, cancel)
+	if err != nil || payment.Status != "canceled" || payment.CanceledAt == 0 || payment.CancellationReason != "abandoned" {
+		t.Fatalf("payment %+v, error %v", payment, err)
+	}
+	if entry := b.only(t); entry.Authorized != 0 || entry.Captured != 0 || entry.Status != "canceled" {
+		t.Errorf("ledger is %+v", entry)
+	}
+	_, err = b.intents().Cancel(payment.ID, cancel)
+	var refused *stripe.Error
+	if !errors.As(err, &refused) || refused.Code != stripe.ErrorCodePaymentIntentUnexpectedState || refused.PaymentIntent.Status != "canceled" {
+		t.Errorf("second cancel: %v", err)
+	}
+}
+
+func TestStripeSDKRefunds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	payment, err := b.intents().New(sdkOrder(t, "pm_card_visa"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refunds := refund.Client{B: b.backend(), Key: testKey}
+	give := func(key string, amount int64) (*stripe.Refund, error) {
+		params := &stripe.RefundParams{PaymentIntent: new(payment.ID), Reason: new("requested_by_customer")}
+		params.Context = t.Context()
+		params.SetIdempotencyKey(key)
+		if amount > 0 {
+			params.Amount = new(amount)
+		}
+		return refunds.New(params)
+	}
+	first, err := give("r1", 1000)
+	if err != nil || first.Status != "succeeded" || first.Amount != 1000 || first.PaymentIntent.ID != payment.ID {
+		t.Fatalf("refund %+v, error %v", first, err)
+	}
+	if again, err := give("r1", 1000); err != nil || again.ID != first.ID {
+		t.Errorf("repeat gave %+v, %v", again, err)
+	}
+	if _, err := give("r2", 2999); err == nil {
+		t.Error("more than what is left was refunded")
+	}
+	if _, err := give("r3", 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := give("r4", 0); !isCode(err, stripe.ErrorCodeChargeAlreadyRefunded) {
+		t.Errorf("third refund: %v", err)
+	}
+	if entry := b.only(t); entry.Captured != 3998 || entry.Refunded != 3998 || entry.Calls != 1 {
+		t.Errorf("ledger is %+v", entry)
+	}
+	params := &stripe.RefundListParams{PaymentIntent: new(payment.ID)}
+	params.Context = t.Context()
+	list, count := refunds.List(params), 0
+	for list.Next() {
+		count++
+	}
+	if list.Err() != nil || count != 2 {
+		t.Errorf("%d refunds, error %v", count, list.Err())
+	}
+}
+
+func TestStripeSDKSearchLagsBehind(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{SearchDelay: 60_000_000_000})
+	payment, err := b.intents().New(sdkOrder(t, "pm_card_visa"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	search := func() []string {
+		params := &stripe.PaymentIntentSearchParams{SearchParams: stripe.SearchParams{Query: "metadata['saga_key']:'saga-k1'", Context: t.Context()}}
+		found, ids := b.intents().Search(params), []string(nil)
+		for found.Next() {
+			ids = append(ids, found.PaymentIntent().ID)
+		}
+		if found.Err() != nil {
+			t.Fatal(found.Err())
+		}
+		return ids
+	}
+	if ids := search(); len(ids) != 0 {
+		t.Errorf("found %v at once", ids)
+	}
+	b.AdvanceClock(60_000_000_000)
+	if diff := cmp.Diff([]string{payment.ID}, search()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStripeSDKGarbageIsNoStripeError(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	if err := b.AddFault(sandbox.Fault{Kind: sandbox.FaultGarbageAfter, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.intents().New(sdkOrder(t, "pm_card_visa"))
+	if err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("error is %v", err)
+	}
+	if payment, err := b.intents().New(sdkOrder(t, "pm_card_visa")); err != nil || payment.Status != "succeeded" {
+		t.Errorf("repeat: %+v %v", payment, err)
+	}
+	if entry := b.only(t); entry.Captured != 3998 || entry.Calls != 2 {
+		t.Errorf("ledger is %+v", entry)
+	}
+}
