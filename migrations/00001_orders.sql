@@ -118,11 +118,11 @@ CREATE TABLE saga_steps (
     code               text        NOT NULL DEFAULT '',
     detail             text        NOT NULL DEFAULT '',
     sends              int         NOT NULL DEFAULT 0 CHECK (sends >= 0),
+    sent_at            timestamptz, -- of the last send whose outcome was recorded
     started_at         timestamptz NOT NULL DEFAULT now(),
     finished_at        timestamptz,
     PRIMARY KEY (account_id, saga_key, name, attempt),
-    FOREIGN KEY (account_id, saga_key) REFERENCES sagas (account_id, key),
-    UNIQUE (account_id, sub_key)
+    FOREIGN KEY (account_id, saga_key) REFERENCES sagas (account_id, key)
 );
 CREATE UNIQUE INDEX saga_steps_one_live_charge ON saga_steps (account_id, saga_key)
     WHERE name = 'charge' AND status IN ('pending', 'unknown', 'done');

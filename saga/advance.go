@@ -74,7 +74,7 @@ func (f *fold) answered(e Event) {
 		f.err = fmt.Errorf("saga in state %s cannot take the outcome %q of a %s call", f.saga.State, e.Outcome.Kind, e.Call)
 		return
 	}
-	record(step, e, reaction.step)
+	record(step, e, reaction.step, f.saga.ReadAt)
 	f.failures(reaction.move)
 	f.react(reaction.move, step, e.Outcome)
 }
@@ -92,8 +92,11 @@ func stepOf(call Call) StepName {
 }
 
 // record writes what was learned into the step. A busy or unanswered look-up teaches nothing, so what is known stays.
-func record(step *Step, e Event, status StepStatus) {
-	step.Sends += e.Sends
+func record(step *Step, e Event, status StepStatus, now time.Time) {
+	if e.Call != CallLookup && e.Call != CallCheckRefund {
+		step.Sends += e.Sends
+		step.SentAt = now
+	}
 	if status != "" {
 		step.Status = status
 		step.Outcome = e.Outcome.Kind
@@ -101,7 +104,7 @@ func record(step *Step, e Event, status StepStatus) {
 	if step.Outcome == "" {
 		step.Outcome = e.Outcome.Kind
 	}
-	if e.Outcome.Code != "" || status != "" {
+	if status != "" || (e.Outcome.Code != "" && !repeatIsUseless(step.Code)) {
 		step.Code, step.Detail = e.Outcome.Code, e.Outcome.Detail
 	}
 	if e.Outcome.Reference != "" {
@@ -198,13 +201,26 @@ func (f *fold) absent(charge *Step) {
 		f.review("payment_missing", "The provider does not know the payment that it had given an id.")
 		return
 	}
-	if f.saga.ReadAt.Sub(charge.StartedAt) < f.policy.Windows.LookupDelay {
+	if !f.absenceIsConclusive(*charge) {
 		f.repeat(providers.Outcome{})
 		return
 	}
 	charge.Status, charge.Outcome = StepFailed, providers.NotFound
 	f.saga.Failures = 0
 	f.compensate()
+}
+
+// absenceIsConclusive counts the search's delay from the last send that there can have been: the last one recorded, or,
+// once repeats have ended with the re-POST window, its end, as a server may have died right after a send.
+func (f *fold) absenceIsConclusive(charge Step) bool {
+	last, windowEnd := charge.SentAt, charge.StartedAt.Add(f.policy.Windows.Repost)
+	if last.IsZero() {
+		last = charge.StartedAt
+	}
+	if now := f.saga.ReadAt; !now.Before(windowEnd) && windowEnd.After(last) {
+		last = windowEnd
+	}
+	return f.saga.ReadAt.Sub(last) >= f.policy.Windows.LookupDelay
 }
 
 func (f *fold) voidRefused(outcome providers.Outcome) {

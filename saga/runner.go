@@ -271,7 +271,9 @@ func (r *Runner) write(ctx context.Context, s Saga, e Event, policy Policy) (Cha
 
 // finish completes a change with what is not pure: the drawn pause, whether the drive rests here, and the answer.
 func (r *Runner) finish(change *Change, before Saga) error {
-	change.After.Order.UpdatedAt = before.ReadAt
+	if change.After.Order.Status != before.Order.Status || change.After.Order.Payment != before.Order.Payment {
+		change.After.Order.UpdatedAt = before.ReadAt
+	}
 	if change.Jitter {
 		change.Pause = rand.N(change.Pause) + time.Millisecond // never zero, which would mean "go on"
 	}

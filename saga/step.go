@@ -43,6 +43,7 @@ type Step struct {
 	Code              string                // the reason for it, the provider's or our own
 	Detail            string                // the same as a sentence, where there is one
 	Sends             int                   // calls whose outcome was recorded
+	SentAt            time.Time             // when the last of them ended; zero before
 	StartedAt         time.Time             // when the intent was committed, by the database's clock; zero before
 	FinishedAt        time.Time             // zero while it is open
 }

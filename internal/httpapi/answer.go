@@ -22,8 +22,7 @@ func (Answerer) Answer(s saga.Saga) (saga.Answer, error) {
 		p := refusal(s)
 		body, err := p.body(location)
 		return saga.Answer{
-			Status: p.kind.Status, Body: body,
-			Headers: map[string]string{"Content-Type": problemContentType, "Location": location},
+			Status: p.kind.Status, Body: body, Headers: map[string]string{"Content-Type": problemContentType},
 		}, err
 	}
 	status := http.StatusAccepted

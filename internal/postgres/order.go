@@ -107,19 +107,19 @@ func (s *Store) fill(ctx context.Context, sagas []saga.Saga) error {
 	})
 	batch.Queue(`
 		SELECT t.account_id, t.saga_key, t.name, t.attempt, t.sub_key, t.status, t.provider, t.provider_reference, t.outcome,
-			t.code, t.detail, t.sends, t.started_at, t.finished_at
+			t.code, t.detail, t.sends, t.sent_at, t.started_at, t.finished_at
 		FROM unnest($1::text[], $2::uuid[]) AS r (account_id, key)
 		JOIN saga_steps t ON t.account_id = r.account_id AND t.saga_key = r.key
 		ORDER BY t.started_at, t.attempt, array_position(ARRAY['reserve', 'charge', 'confirm', 'void', 'refund', 'release'], t.name)`,
 		accounts, keys,
 	).Query(func(rows pgx.Rows) error {
 		var t saga.Step
-		var finished *time.Time
+		var sent, finished *time.Time
 		_, err := pgx.ForEachRow(rows, []any{
 			&ref.AccountID, &ref.Key, &t.Name, &t.Attempt, &t.SubKey, &t.Status, &t.Provider, &t.ProviderReference, &t.Outcome,
-			&t.Code, &t.Detail, &t.Sends, &t.StartedAt, &finished,
+			&t.Code, &t.Detail, &t.Sends, &sent, &t.StartedAt, &finished,
 		}, func() error {
-			t.FinishedAt = value(finished)
+			t.SentAt, t.FinishedAt = value(sent), value(finished)
 			place[ref].Steps = append(place[ref].Steps, t)
 			return nil
 		})

@@ -98,11 +98,11 @@ func queueSteps(batch *pgx.Batch, after *saga.Saga, steps []saga.Step) {
 	if len(steps) == 0 {
 		return
 	}
-	columns := make([][]any, 10)
+	columns := make([][]any, 11)
 	for _, step := range steps {
 		for i, value := range []any{
 			step.Name, step.Attempt, step.SubKey, step.Status, step.Provider, step.ProviderReference, step.Outcome,
-			step.Code, step.Detail, step.Sends,
+			step.Code, step.Detail, step.Sends, nullTime(step.SentAt),
 		} {
 			columns[i] = append(columns[i], value)
 		}
@@ -113,15 +113,16 @@ func queueSteps(batch *pgx.Batch, after *saga.Saga, steps []saga.Step) {
 	}
 	batch.Queue(`
 		INSERT INTO saga_steps AS s (account_id, saga_key, name, attempt, sub_key, status, provider, provider_reference,
-			outcome, code, detail, sends, finished_at)
+			outcome, code, detail, sends, sent_at, finished_at)
 		SELECT $1, $2, n.name, n.attempt, n.sub_key, n.status, n.provider, n.provider_reference, n.outcome, n.code, n.detail,
-			n.sends, CASE WHEN n.status NOT IN ('pending', 'unknown') THEN now() END
+			n.sends, n.sent_at, CASE WHEN n.status NOT IN ('pending', 'unknown') THEN now() END
 		FROM unnest($3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-			$11::text[], $12::int[])
-			AS n (name, attempt, sub_key, status, provider, provider_reference, outcome, code, detail, sends)
+			$11::text[], $12::int[], $13::timestamptz[])
+			AS n (name, attempt, sub_key, status, provider, provider_reference, outcome, code, detail, sends, sent_at)
 		ON CONFLICT (account_id, saga_key, name, attempt) DO UPDATE SET status = EXCLUDED.status,
 			provider_reference = EXCLUDED.provider_reference, outcome = EXCLUDED.outcome, code = EXCLUDED.code,
-			detail = EXCLUDED.detail, sends = EXCLUDED.sends, finished_at = COALESCE(s.finished_at, EXCLUDED.finished_at)`,
+			detail = EXCLUDED.detail, sends = EXCLUDED.sends, sent_at = EXCLUDED.sent_at,
+			finished_at = COALESCE(s.finished_at, EXCLUDED.finished_at)`,
 		arguments...)
 }
 

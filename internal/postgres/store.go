@@ -38,6 +38,8 @@ func Open(ctx context.Context, databaseURL string, maxConnections int32, ring *s
 	}
 	config.MaxConns = maxConnections
 	config.ConnConfig.ConnectTimeout = connectTimeout
+	config.ConnConfig.RuntimeParams["application_name"] = "paysaga"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
@@ -48,6 +50,9 @@ func Open(ctx context.Context, databaseURL string, maxConnections int32, ring *s
 	}
 	return New(pool, ring), nil
 }
+
+// statementTimeout, in milliseconds, ends a statement that hangs on a lock. No statement of ours needs a hundredth of it.
+const statementTimeout = "10000"
 
 // connectTimeout is well below a client's patience, so that a request meets a dead database as an error, not as silence.
 const connectTimeout = 5 * time.Second

@@ -15,18 +15,22 @@ import (
 	"paysaga/providers/sandbox"
 )
 
+// noAnswer stands for the status of a call that was not answered.
+const noAnswer = 0
+
+type faultCase struct {
+	fault     string
+	first     int    // status of the faulted answer
+	readable  bool   // its body is JSON
+	errorCode string // in it
+	taken     bool   // the money is, before the repeat
+	repeat    int    // status of the repeat
+	replayed  bool
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const noAnswer = 0
-	for _, test := range []struct {
-		fault     string
-		first     int // status of the faulted answer
-		taken     bool
-		repeat    int // status of the repeat
-		replayed  bool
-		readable  bool // the first body is Stripe's JSON
-		errorCode string
-	}{
+	for _, test := range []faultCase{
 		{fault: `"timeout_before","delay_ms":1`, first: noAnswer, repeat: 200},
 		{fault: `"timeout_after","delay_ms":1`, first: noAnswer, taken: true, repeat: 200, replayed: true},
 		{fault: `"error_before"`, first: 500, repeat: 200, readable: true},
@@ -42,32 +46,35 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, sandbox.Options{})
-			b.control(t, "/faults", `{"provider":"stripe","call":"charge","times":1,"match":"k","fault":`+test.fault+`}`, http.StatusCreated)
-			first, err := b.try(t, http.MethodPost, "/stripe/v1/payment_intents", order().Encode(), map[string]string{"Idempotency-Key": "k1"})
-			if (err != nil) != (test.first == noAnswer) || first.status != test.first {
-				t.Fatalf("first: status %d, error %v", first.status, err)
-			}
-			if readable := json.Valid([]byte(first.body)); readable != test.readable {
-				t.Errorf("first body is %q", first.body)
-			}
-			if test.errorCode != "" && first.failure(t)["code"] != test.errorCode {
-				t.Errorf("first: %s", first.body)
-			}
-			if taken := len(b.Ledger()) == 1; taken != test.taken {
-				t.Errorf("taken before the repeat: %v, want %v", taken, test.taken)
-			}
-			repeat := b.post(t, "/payment_intents", "k1", order())
-			if repeat.status != test.repeat || (repeat.header.Get("Idempotent-Replayed") == "true") != test.replayed {
-				t.Errorf("repeat: %d %v", repeat.status, repeat.header)
-			}
-			if entry := b.only(t); entry.Captured != 3998 || entry.Calls != 2 {
-				t.Errorf("ledger is %+v", entry)
-			}
-			if fired := b.Faults()[0].Fired; fired != 1 {
-				t.Errorf("fired %d times", fired)
-			}
+			test.check(t)
 		})
+	}
+}
+
+func (test faultCase) check(t *testing.T) {
+	t.Helper()
+	b := newBench(t, sandbox.Options{})
+	b.control(t, "/faults", `{"provider":"stripe","call":"charge","times":1,"match":"k","fault":`+test.fault+`}`, http.StatusCreated)
+	first, err := b.try(t, http.MethodPost, "/stripe/v1/payment_intents", order().Encode(), map[string]string{"Idempotency-Key": "k1"})
+	if (err != nil) != (test.first == noAnswer) || first.status != test.first {
+		t.Fatalf("first: status %d, error %v", first.status, err)
+	}
+	if readable := json.Valid([]byte(first.body)); readable != test.readable {
+		t.Errorf("first body is %q", first.body)
+	}
+	if test.errorCode != "" && first.failure(t)["code"] != test.errorCode {
+		t.Errorf("first: %s", first.body)
+	}
+	if taken := len(b.Ledger()) == 1; taken != test.taken {
+		t.Errorf("taken before the repeat: %v, want %v", taken, test.taken)
+	}
+	repeat := b.post(t, "/payment_intents", "k1", order())
+	if repeat.status != test.repeat || (repeat.header.Get("Idempotent-Replayed") == "true") != test.replayed {
+		t.Errorf("repeat: %d %v", repeat.status, repeat.header)
+	}
+	b.wantMoney(t, "succeeded", 0, 3998, 0)
+	if calls, fired := b.only(t).Calls, b.Faults()[0].Fired; calls != 2 || fired != 1 {
+		t.Errorf("%d calls, fired %d times", calls, fired)
 	}
 }
 

@@ -82,16 +82,14 @@ func text(object map[string]any, path ...string) string {
 func (r reply) ids(t *testing.T) []string {
 	t.Helper()
 	var page struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+		Data []map[string]any `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(r.body), &page); err != nil {
 		t.Fatalf("body %q: %v", r.body, err)
 	}
-	var ids []string
+	ids := make([]string, 0, len(page.Data))
 	for _, each := range page.Data {
-		ids = append(ids, each.ID)
+		ids = append(ids, text(each, "id"))
 	}
 	return ids
 }
@@ -192,6 +190,28 @@ func (b *bench) only(t *testing.T) sandbox.Charge {
 		t.Fatalf("ledger has %d charges, want 1: %+v", len(charges), charges)
 	}
 	return charges[0]
+}
+
+// wantMoney checks the single charge of the ledger.
+func (b *bench) wantMoney(t *testing.T, status string, authorized, captured, refunded int64) {
+	t.Helper()
+	entry := b.only(t)
+	if entry.Status != status || entry.Authorized != authorized || entry.Captured != captured || entry.Refunded != refunded {
+		t.Errorf("ledger is %+v, want %s with %d authorized, %d captured, %d refunded", entry, status, authorized, captured, refunded)
+	}
+}
+
+// succeeds sends an order until its true answer comes, and reports whether it did.
+func (b *bench) succeeds(t *testing.T, key string) bool {
+	t.Helper()
+	const patience = 50 // six faults at 10 % each let hardly two sendings in three fail
+	for range patience {
+		answer, err := b.try(t, http.MethodPost, "/stripe/v1/payment_intents", order().Encode(), map[string]string{"Idempotency-Key": key})
+		if err == nil && answer.status == http.StatusOK && json.Valid([]byte(answer.body)) {
+			return true
+		}
+	}
+	return false
 }
 
 func inParallel(count int, do func(int)) {

@@ -143,7 +143,7 @@ func (p params) text(name string) string    { return valueOf[string](p, name) }
 func (p params) flag(name string) bool      { return valueOf[bool](p, name) }
 func (p params) texts(name string) []string { return valueOf[[]string](p, name) }
 func (p params) object(name string) params  { return valueOf[params](p, name) }
-func (p params) table(name string) metadata { return valueOf[metadata](p, name) }
+func (p params) metadata() metadata         { return valueOf[metadata](p, "metadata") }
 func (p params) span(name string) span      { return valueOf[span](p, name) }
 
 func (p params) integer(name string) (value int64, present bool) {

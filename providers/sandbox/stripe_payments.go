@@ -27,7 +27,7 @@ func checkCreate(c stripeCall) *stripeError {
 			}
 		}
 	}
-	if _, refusal := (metadata{}).merge(c.params.table("metadata")); refusal != nil {
+	if _, refusal := (metadata{}).merge(c.params.metadata()); refusal != nil {
 		return refusal
 	}
 	return checkReturnURL(c)
@@ -121,8 +121,8 @@ func (p *stripePayment) offer(automatic params) {
 // describe takes over what is said about a payment without touching its money.
 func (p *stripePayment) describe(given params) *stripeError {
 	if given.has("metadata") {
-		merged, refusal := p.metadata.merge(given.table("metadata"))
-		if len(given.table("metadata")) == 0 {
+		merged, refusal := p.metadata.merge(given.metadata())
+		if len(given.metadata()) == 0 {
 			merged, refusal = metadata{}, nil
 		}
 		if refusal != nil {

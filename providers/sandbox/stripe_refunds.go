@@ -11,7 +11,7 @@ func checkRefund(c stripeCall) *stripeError {
 	case intent != "" && charge != "":
 		return invalid("parameters_exclusive", objectCharge, "You may only specify one of these parameters: charge, payment_intent.")
 	}
-	_, refusal := (metadata{}).merge(c.params.table("metadata"))
+	_, refusal := (metadata{}).merge(c.params.metadata())
 	return refusal
 }
 
@@ -48,7 +48,7 @@ func (a *stripeAPI) createRefund(c stripeCall) (any, *stripeError) {
 	}
 	refund := a.store.addRefund(charge, amount, status, c.now)
 	refund.reason = c.params.text("reason")
-	refund.metadata, _ = refund.metadata.merge(c.params.table("metadata")) // its size was checked before
+	refund.metadata, _ = refund.metadata.merge(c.params.metadata()) // its size was checked before
 	return refund.object(c.expand), nil
 }
 

@@ -100,18 +100,25 @@ func TestStripeSDKOutcomes(t *testing.T) {
 			if !errors.As(err, &refused) {
 				t.Fatalf("error is %v", err)
 			}
-			if refused.HTTPStatusCode != http.StatusPaymentRequired || refused.Type != stripe.ErrorTypeCard || refused.Code != test.code ||
-				refused.DeclineCode != test.decline || refused.ChargeID == "" || refused.PaymentMethod == nil || refused.Msg == "" {
+			if refused.Code != test.code || refused.DeclineCode != test.decline {
 				t.Errorf("error is %v", refused)
 			}
-			if refused.PaymentIntent == nil || refused.PaymentIntent.Status != test.status || refused.PaymentIntent.LastPaymentError.Code != test.code {
-				t.Fatalf("payment in the error is %+v", refused.PaymentIntent)
-			}
-			entry := b.only(t)
-			if entry.Captured != 0 || entry.Authorized != 0 || entry.Status != string(test.status) || entry.ID != refused.PaymentIntent.ID {
-				t.Errorf("ledger is %+v", entry)
-			}
+			checkCardError(t, refused)
+			b.wantMoney(t, string(test.status), 0, 0, 0)
 		})
+	}
+}
+
+// checkCardError holds what is true of every decline.
+func checkCardError(t *testing.T, refused *stripe.Error) {
+	t.Helper()
+	if refused.HTTPStatusCode != http.StatusPaymentRequired || refused.Type != stripe.ErrorTypeCard || refused.ChargeID == "" ||
+		refused.PaymentMethod == nil || refused.Msg == "" {
+		t.Errorf("error is %v", refused)
+	}
+	payment := refused.PaymentIntent
+	if payment == nil || payment.Status != "requires_payment_method" || payment.LastPaymentError.Code != refused.Code || payment.PaymentMethod != nil {
+		t.Errorf("payment in the error is %+v", payment)
 	}
 }
 
@@ -163,23 +170,23 @@ func TestStripeSDKAuthorizeAndCapture(t *testing.T) {
 	if err != nil || payment.Status != "requires_capture" || payment.AmountCapturable != 3998 || payment.LatestCharge.Captured {
 		t.Fatalf("payment %+v, error %v", payment, err)
 	}
-	if entry := b.only(t); entry.Authorized != 3998 || entry.Captured != 0 {
-		t.Errorf("ledger is %+v", entry)
+	b.wantMoney(t, "requires_capture", 3998, 0, 0)
+	capture := func(amount int64) error {
+		params := &stripe.PaymentIntentCaptureParams{AmountToCapture: new(amount)}
+		params.Context = t.Context()
+		payment, err = b.intents().Capture(payment.ID, params)
+		return err
 	}
-	capture := &stripe.PaymentIntentCaptureParams{AmountToCapture: stripe.Int64(5000)}
-	capture.Context = t.Context()
-	if _, err := b.intents().Capture(payment.ID, capture); err == nil {
-		t.Error("more than the hold was captured")
+	id := payment.ID
+	if err := capture(5000); !isCode(err, stripe.ErrorCodeAmountTooLarge) {
+		t.Errorf("more than the hold: %v", err)
 	}
-	capture.AmountToCapture = stripe.Int64(3000)
-	payment, err = b.intents().Capture(payment.ID, capture)
-	if err != nil || payment.Status != "succeeded" || payment.AmountReceived != 3000 || payment.AmountCapturable != 0 {
+	payment.ID = id
+	if err := capture(3000); err != nil || payment.AmountReceived != 3000 || payment.AmountCapturable != 0 {
 		t.Fatalf("payment %+v, error %v", payment, err)
 	}
-	if entry := b.only(t); entry.Authorized != 0 || entry.Captured != 3000 || entry.Refunded != 0 {
-		t.Errorf("ledger is %+v", entry)
-	}
-	if _, err := b.intents().Capture(payment.ID, capture); !isCode(err, stripe.ErrorCodePaymentIntentUnexpectedState) {
+	b.wantMoney(t, "succeeded", 0, 3000, 0)
+	if err := capture(100); !isCode(err, stripe.ErrorCodePaymentIntentUnexpectedState) {
 		t.Errorf("second capture: %v", err)
 	}
 }
@@ -214,6 +221,18 @@ func TestStripeSDKCancel(t *testing.T) {
 	}
 }
 
+// giveBack refunds through the SDK; amount 0 is all that is left.
+func (b *bench) giveBack(t *testing.T, key, payment string, amount int64) (*stripe.Refund, error) {
+	t.Helper()
+	params := &stripe.RefundParams{PaymentIntent: new(payment), Reason: new("requested_by_customer")}
+	params.Context = t.Context()
+	params.SetIdempotencyKey(key)
+	if amount > 0 {
+		params.Amount = new(amount)
+	}
+	return refund.Client{B: b.backend(), Key: testKey}.New(params)
+}
+
 func TestStripeSDKRefunds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sandbox.Options{})
@@ -221,38 +240,41 @@ func TestStripeSDKRefunds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refunds := refund.Client{B: b.backend(), Key: testKey}
-	give := func(key string, amount int64) (*stripe.Refund, error) {
-		params := &stripe.RefundParams{PaymentIntent: new(payment.ID), Reason: new("requested_by_customer")}
-		params.Context = t.Context()
-		params.SetIdempotencyKey(key)
-		if amount > 0 {
-			params.Amount = new(amount)
-		}
-		return refunds.New(params)
-	}
-	first, err := give("r1", 1000)
+	first, err := b.giveBack(t, "r1", payment.ID, 1000)
 	if err != nil || first.Status != "succeeded" || first.Amount != 1000 || first.PaymentIntent.ID != payment.ID {
 		t.Fatalf("refund %+v, error %v", first, err)
 	}
-	if again, err := give("r1", 1000); err != nil || again.ID != first.ID {
+	if again, err := b.giveBack(t, "r1", payment.ID, 1000); err != nil || again.ID != first.ID {
 		t.Errorf("repeat gave %+v, %v", again, err)
 	}
-	if _, err := give("r2", 2999); err == nil {
+	if _, err := b.giveBack(t, "r2", payment.ID, 2999); err == nil {
 		t.Error("more than what is left was refunded")
 	}
-	if _, err := give("r3", 0); err != nil {
+	b.wantMoney(t, "succeeded", 0, 3998, 1000)
+	if _, err := b.giveBack(t, "r3", payment.ID, 0); err != nil {
 		t.Error(err)
 	}
-	if _, err := give("r4", 0); !isCode(err, stripe.ErrorCodeChargeAlreadyRefunded) {
+	if _, err := b.giveBack(t, "r4", payment.ID, 0); !isCode(err, stripe.ErrorCodeChargeAlreadyRefunded) {
 		t.Errorf("third refund: %v", err)
 	}
-	if entry := b.only(t); entry.Captured != 3998 || entry.Refunded != 3998 || entry.Calls != 1 {
-		t.Errorf("ledger is %+v", entry)
+	b.wantMoney(t, "succeeded", 0, 3998, 3998)
+}
+
+func TestStripeSDKListsRefunds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sandbox.Options{})
+	payment, err := b.intents().New(sdkOrder(t, "pm_card_visa"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"r1", "r2"} {
+		if _, err := b.giveBack(t, key, payment.ID, 100); err != nil {
+			t.Fatal(err)
+		}
 	}
 	params := &stripe.RefundListParams{PaymentIntent: new(payment.ID)}
 	params.Context = t.Context()
-	list, count := refunds.List(params), 0
+	list, count := refund.Client{B: b.backend(), Key: testKey}.List(params), 0
 	for list.Next() {
 		count++
 	}

@@ -27,7 +27,8 @@ const maxSearchClauses = 10
 var (
 	// A clause: optional minus, a field or metadata["key"], an operator, a quoted text, a number or null.
 	searchClausePattern = regexp.MustCompile(
-		`^\s*(-)?(?:metadata\[(?:'([^']*)'|"([^"]*)")\]|([a-z_]+))\s*(:|~|>=|<=|>|<)\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(-?\d+)|(null))\s*`)
+		`^\s*(-)?(?:metadata\[(?:'([^']*)'|"([^"]*)")\]|([a-z_]+))\s*(:|~|>=|<=|>|<)\s*` +
+			`(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(-?\d+)|(null))\s*`)
 	searchJoinPattern = regexp.MustCompile(`^(?i:(AND|OR)\s+)`)
 )
 
