@@ -36,10 +36,7 @@ func Up(ctx context.Context, databaseURL string) ([]string, error) {
 func Down(ctx context.Context, databaseURL string) ([]string, error) {
 	return migrate(ctx, databaseURL, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
 		result, err := p.Down(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return []*goose.MigrationResult{result}, nil
+		return []*goose.MigrationResult{result}, err //nolint:wrapcheck // wrapped by migrate
 	})
 }
 
@@ -79,7 +76,7 @@ func withProvider(databaseURL string, use func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return fmt.Errorf("make the migration lock: %w", err)

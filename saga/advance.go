@@ -130,12 +130,10 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 		f.undo(outcome)
 	case moveAbsent:
 		f.absent(step)
-	case moveVoided:
+	case moveVoided, moveRefunded:
 		f.undoneCharge()
 	case moveVoidRefused:
 		f.voidRefused(outcome)
-	case moveRefunded:
-		f.undoneCharge()
 	case moveRepeat, moveAwaitRefund:
 		f.repeat(outcome)
 	case moveReview:

@@ -24,6 +24,7 @@ var errNoAnswer = errors.New("no answer")
 // a time-out each.
 type breaker struct {
 	Provider
+
 	circuit *gobreaker.TwoStepCircuitBreaker[providers.Outcome]
 }
 

@@ -37,7 +37,7 @@ func (r *Runner) call(ctx context.Context, s Saga, call Call, p patience) Event 
 			return Event{Kind: Answered, Call: call, Outcome: outcome, Sends: sends}
 		}
 		select {
-		case <-time.After(rand.N(pause)):
+		case <-time.After(rand.N(pause)): //nolint:gosec // a pause is no secret
 		case <-ctx.Done():
 			return Event{Kind: Answered, Call: call, Outcome: outcome, Sends: sends}
 		}

@@ -17,7 +17,9 @@ type RecoveryConfig struct {
 // once.
 type Recovery struct {
 	RecoveryConfig
+
 	runner *Runner
+	slots  chan struct{}
 }
 
 // NewRecovery checks the configuration.
@@ -25,66 +27,69 @@ func NewRecovery(runner *Runner, c RecoveryConfig) (*Recovery, error) {
 	if c.Interval <= 0 || c.Concurrency <= 0 {
 		return nil, errors.New("recovery needs an interval and a concurrency above zero")
 	}
-	return &Recovery{RecoveryConfig: c, runner: runner}, nil
+	return &Recovery{RecoveryConfig: c, runner: runner, slots: make(chan struct{}, c.Concurrency)}, nil
 }
 
 // Run works until ctx ends. Sagas that it drives then are the runner's to drain. A database that is away is waited for.
 func (w *Recovery) Run(ctx context.Context) {
-	slots := make(chan struct{}, w.Concurrency)
-	for ctx.Err() == nil {
-		free := w.Concurrency - len(slots)
-		claimed := w.runOnce(ctx, free, slots)
-		if claimed == free {
-			w.waitForSlot(ctx, slots) // all are taken, and there may be more due
-			continue
+	for {
+		free := w.acquire(ctx)
+		if free == 0 {
+			return
+		}
+		if claimed := w.runOnce(ctx, free); claimed == free {
+			continue // there may be more
 		}
 		select {
-		case <-ctx.Done():
 		case <-time.After(w.Interval):
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// waitForSlot waits until another saga could be driven.
-func (w *Recovery) waitForSlot(ctx context.Context, slots chan struct{}) {
+// acquire waits for a free slot, takes all that are free, and returns how many those are; none when ctx has ended.
+func (w *Recovery) acquire(ctx context.Context) int {
 	select {
-	case slots <- struct{}{}:
-		<-slots
 	case <-ctx.Done():
+		return 0
+	case w.slots <- struct{}{}:
+	}
+	for taken := 1; ; taken++ {
+		select {
+		case w.slots <- struct{}{}:
+		default:
+			return taken
+		}
 	}
 }
 
-// runOnce claims at most limit due sagas, starts to drive them, and returns how many there were.
-func (w *Recovery) runOnce(ctx context.Context, limit int, slots chan struct{}) int {
-	if limit == 0 {
-		return 0
-	}
-	due, err := w.runner.Store.ClaimDue(ctx, limit, w.runner.Lease)
-	if err != nil {
-		if ctx.Err() == nil {
-			w.runner.Logger.ErrorContext(ctx, "recovery cannot claim", "error", err)
-		}
-		return 0
+// runOnce claims due sagas for the slots that were acquired, starts to drive them, frees the other slots, and returns how
+// many sagas there were.
+func (w *Recovery) runOnce(ctx context.Context, acquired int) int {
+	due, err := w.runner.Store.ClaimDue(ctx, acquired, w.runner.Lease)
+	if err != nil && ctx.Err() == nil {
+		w.runner.Logger.ErrorContext(ctx, "recovery cannot claim", "error", err)
 	}
 	for _, s := range due {
-		slots <- struct{}{}
 		go func() {
-			defer func() { <-slots }()
+			defer func() { <-w.slots }()
 			w.take(ctx, s)
 		}()
+	}
+	for range acquired - len(due) {
+		<-w.slots
 	}
 	return len(due)
 }
 
 func (w *Recovery) take(ctx context.Context, s Saga) {
-	_, err := w.runner.detached(ctx, func(ctx context.Context) (Answer, error) {
+	_, err := w.runner.detached(ctx, nil, func(ctx context.Context) (Answer, error) {
 		return w.runner.drive(ctx, s, inRecovery)
 	})
 	switch {
-	case errors.Is(err, ErrDraining), errors.Is(err, ErrOverloaded):
-		if err := w.runner.handBack(ctx, s); err != nil {
-			w.runner.Logger.InfoContext(ctx, "lease handed back", "order_id", s.Order.ID)
-		}
+	case errors.Is(err, ErrDraining):
+		w.runner.Logger.InfoContext(ctx, "saga left to others", "error", w.runner.handBack(ctx, s))
 	case err != nil && ctx.Err() == nil && !errors.Is(err, ErrLeaseLost):
 		w.runner.Logger.ErrorContext(ctx, "recovery could not drive a saga", "order_id", s.Order.ID, "error", err)
 	}

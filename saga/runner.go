@@ -38,8 +38,9 @@ type Config struct {
 // Runner drives sagas: it holds the lease, makes the provider calls with no transaction open, and writes each change.
 type Runner struct {
 	Config
-	slots  chan struct{}
-	base   context.Context // ends when the runner must stop at once
+
+	slots  chan struct{} // of requests
+	base   context.Context //nolint:containedctx // the runner's own life: it ends when calls must be cut off
 	cancel context.CancelFunc
 	mu     sync.Mutex // guards draining against the group's last Wait
 	drain  bool
@@ -76,14 +77,14 @@ func (r *Runner) Start(ctx context.Context, claim Claim, order Order) (Answer, e
 	if b, ok := provider.(interface{ Open() bool }); ok && b.Open() {
 		return Answer{}, ErrOverloaded
 	}
-	return r.detached(ctx, func(ctx context.Context) (Answer, error) {
+	return r.detached(ctx, r.slots, func(ctx context.Context) (Answer, error) {
 		return r.begin(ctx, claim, order)
 	})
 }
 
 // TakeOver goes on with a saga whose lease has run out, for a client that repeats its request. Errors as for Start.
 func (r *Runner) TakeOver(ctx context.Context, ref Ref, fence int64) (Answer, error) {
-	return r.detached(ctx, func(ctx context.Context) (Answer, error) {
+	return r.detached(ctx, r.slots, func(ctx context.Context) (Answer, error) {
 		s, err := r.Store.TakeOver(ctx, ref, fence, r.Lease)
 		if err != nil {
 			return Answer{}, fmt.Errorf("take saga over: %w", err)
@@ -108,30 +109,34 @@ func (r *Runner) Drain(ctx context.Context) {
 	<-done
 }
 
-// enter takes one of the runner's slots.
-func (r *Runner) enter() error {
+// enter counts work in, unless the runner drains or the slots are full. Work without slots is bounded by its caller.
+func (r *Runner) enter(slots chan struct{}) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.drain {
 		return ErrDraining
 	}
-	select {
-	case r.slots <- struct{}{}:
-		r.group.Add(1)
-		return nil
-	default:
-		return ErrOverloaded
+	if slots != nil {
+		select {
+		case slots <- struct{}{}:
+		default:
+			return ErrOverloaded
+		}
 	}
+	r.group.Add(1)
+	return nil
 }
 
-func (r *Runner) leave() {
-	<-r.slots
+func (r *Runner) leave(slots chan struct{}) {
+	if slots != nil {
+		<-slots
+	}
 	r.group.Done()
 }
 
 // detached runs work that outlives its caller, but not the runner.
-func (r *Runner) detached(caller context.Context, work func(context.Context) (Answer, error)) (Answer, error) {
-	if err := r.enter(); err != nil {
+func (r *Runner) detached(caller context.Context, slots chan struct{}, work func(context.Context) (Answer, error)) (Answer, error) {
+	if err := r.enter(slots); err != nil {
 		return Answer{}, err
 	}
 	type result struct {
@@ -140,10 +145,11 @@ func (r *Runner) detached(caller context.Context, work func(context.Context) (An
 	}
 	done := make(chan result, 1)
 	go func() {
-		defer r.leave()
+		defer r.leave(slots)
 		ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 		defer cancel()
-		defer context.AfterFunc(r.base, cancel)()
+		stop := context.AfterFunc(r.base, cancel)
+		defer stop()
 		answer, err := r.guarded(ctx, work)
 		done <- result{answer, err}
 	}()
@@ -179,8 +185,7 @@ func (r *Runner) begin(ctx context.Context, claim Claim, order Order) (Answer, e
 		return Answer{}, err
 	}
 	begun, err := r.Store.Begin(ctx, claim, change, r.Lease)
-	var short *OutOfStockError
-	if errors.As(err, &short) {
+	if short, ok := errors.AsType[*OutOfStockError](err); ok {
 		return r.beginRefused(ctx, claim, s, short)
 	}
 	if err != nil {
@@ -271,11 +276,13 @@ func (r *Runner) write(ctx context.Context, s Saga, e Event, policy Policy) (Cha
 
 // finish completes a change with what is not pure: the drawn pause, whether the drive rests here, and the answer.
 func (r *Runner) finish(change *Change, before Saga) error {
-	if change.After.Order.Status != before.Order.Status || change.After.Order.Payment != before.Order.Payment {
+	after := change.After.Order
+	if after.Status != before.Order.Status || after.Payment.Status != before.Order.Payment.Status ||
+		after.Payment.ProviderReference != before.Order.Payment.ProviderReference {
 		change.After.Order.UpdatedAt = before.ReadAt
 	}
 	if change.Jitter {
-		change.Pause = rand.N(change.Pause) + time.Millisecond // never zero, which would mean "go on"
+		change.Pause = 1 + rand.N(change.Pause) //nolint:gosec // a pause is no secret; zero would mean "go on"
 	}
 	change.Release = change.Pause > 0 || change.After.State.Ended()
 	if !change.Release || before.Answered {

@@ -66,9 +66,10 @@ func (s *Saga) chargeReference() string {
 }
 
 // clone copies what Advance changes, so that the saga that it was given stays as it was.
-func (s Saga) clone() Saga {
-	s.Steps = append([]Step(nil), s.Steps...)
-	return s
+func (s *Saga) clone() Saga {
+	copied := *s
+	copied.Steps = append([]Step(nil), s.Steps...)
+	return copied
 }
 
 // chargeRequest is the charge's call. It is the same for every repeat of an attempt.

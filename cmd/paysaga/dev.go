@@ -64,7 +64,7 @@ func dev(ctx context.Context, out io.Writer, dir, address string) error {
 	}
 	c, err := config.Load(append(os.Environ(), place.environ()...))
 	if err != nil {
-		return err //nolint:wrapcheck // one clear line for each setting
+		return err
 	}
 	s, err := newSystem(ctx, c, newLogger(c))
 	if err != nil {
@@ -83,11 +83,11 @@ func dev(ctx context.Context, out io.Writer, dir, address string) error {
 // playground is what paysaga needs around it on a developer's machine: a database with its schema, keys, demo stock, and
 // the provider sandbox.
 type playground struct {
-	postgres   *pgdev.Server
-	sandbox    *sandbox.Server
-	listener   net.Listener
-	server     *http.Server
-	secrets    devSecrets
+	postgres *pgdev.Server
+	sandbox  *sandbox.Server
+	listener net.Listener
+	server   *http.Server
+	secrets  devSecrets
 }
 
 // devSecrets are made once for a folder, so that keys stay valid from one start to the next.
@@ -128,7 +128,7 @@ func openPlayground(ctx context.Context, dir string, logger *slog.Logger) (*play
 
 func (p *playground) fill(ctx context.Context, dir string, logger *slog.Logger) error {
 	if _, err := migrations.Up(ctx, p.postgres.URL()); err != nil {
-		return err //nolint:wrapcheck // says what it did
+		return err
 	}
 	store, err := postgres.Open(ctx, p.postgres.URL(), 1, nil)
 	if err != nil {
@@ -212,9 +212,10 @@ func (p *playground) env() map[string]string {
 }
 
 func (p *playground) environ() []string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(p.env())) {
-		list = append(list, name+"="+p.env()[name])
+	env := p.env()
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
 	}
 	return list
 }

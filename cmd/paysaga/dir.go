@@ -74,7 +74,7 @@ func databaseURL(dir string) (string, error) {
 	if os.Getenv("DATABASE_URL") != "" {
 		url, err := config.LoadDatabaseURL(os.Environ())
 		if err != nil {
-			return "", err //nolint:wrapcheck // one clear line
+			return "", err
 		}
 		return url.Reveal(), nil
 	}

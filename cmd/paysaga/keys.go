@@ -91,7 +91,7 @@ func newKeysListCommand(dir *string) *cobra.Command {
 
 func printKeys(cmd *cobra.Command, keys []account.Key, asJSON bool) error {
 	if asJSON {
-		list := []map[string]any{}
+		list := make([]map[string]any, 0, len(keys))
 		for _, key := range keys {
 			list = append(list, map[string]any{
 				"id": key.ID, "account": key.AccountID, "name": key.Name, "role": key.Role, "created_at": key.CreatedAt,

@@ -64,7 +64,7 @@ func showMigrations(cmd *cobra.Command, dir string) error {
 	}
 	list, err := migrations.List(cmd.Context(), url)
 	if err != nil {
-		return err //nolint:wrapcheck // says what it did
+		return err
 	}
 	for _, m := range list {
 		state := "pending"

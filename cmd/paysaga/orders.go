@@ -174,7 +174,7 @@ func (c apiClient) get(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("ask the API: %w", err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	const longest = 16 << 20 // a page of a hundred orders of a hundred lines is far below
 	body := json.NewDecoder(io.LimitReader(answer.Body, longest))
 	if answer.StatusCode != http.StatusOK {

@@ -38,7 +38,8 @@ func newSandboxCommand() *cobra.Command {
 			box := sandbox.New(options)
 			defer box.Close()
 			server := &http.Server{Handler: box, ReadHeaderTimeout: readHeaderTimeout}
-			defer context.AfterFunc(cmd.Context(), func() { _ = server.Close() })()
+			stop := context.AfterFunc(cmd.Context(), func() { _ = server.Close() })
+			defer stop()
 			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				return fmt.Errorf("serve: %w", err)
 			}
@@ -48,6 +49,7 @@ func newSandboxCommand() *cobra.Command {
 	command.Flags().StringVar(&address, "addr", "127.0.0.1:9090", "address to listen on; port 0 picks a free one")
 	command.Flags().Int64Var(&options.Seed, "seed", 1, "seed of the faults that come by probability")
 	command.Flags().DurationVar(&options.SearchDelay, "search-delay", 0, "how far the search index lags behind, as the providers' do")
-	command.Flags().DurationVar(&options.SettleAfter, "settle-after", 2*time.Second, "when a payment in processing ends by itself; 0 for never")
+	command.Flags().DurationVar(&options.SettleAfter, "settle-after", 2*time.Second,
+		"when a payment in processing ends by itself; 0 for never")
 	return command
 }

@@ -40,14 +40,15 @@ Settings, from the environment:
 			}
 			c, err := config.Load(environ)
 			if err != nil {
-				return err //nolint:wrapcheck // one clear line for each setting, nothing to add
+				return err
 			}
 			return serve(cmd, c, r)
 		},
 	}
 	command.Flags().StringVar(&address, "addr", "", "address to listen on, instead of PAYSAGA_ADDR; port 0 picks a free one")
 	command.Flags().StringVar(&roleName, "role", "all", "what to run: api, worker or all")
-	_ = command.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"api", "worker", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("role",
+		cobra.FixedCompletions([]string{"api", "worker", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

@@ -28,8 +28,7 @@ func (s *server) decode(w http.ResponseWriter, r *http.Request, schema string, t
 		return newProblem(unsupportedMediaType, "Send the body as JSON, with Content-Type: application/json.")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return newProblem(bodyTooLarge, "The body has more than %d bytes.", tooLarge.Limit)
 	}
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *server) checkSchema(name string, value jsontext.Value) error {
 // fieldErrors flattens the validator's errors.
 func fieldErrors(err error) []api.FieldError {
 	if several, ok := errors.AsType[openapi3.MultiError](err); ok {
-		var places []api.FieldError
+		places := make([]api.FieldError, 0, len(several))
 		for _, one := range several {
 			places = append(places, fieldErrors(one)...)
 		}
@@ -108,13 +107,15 @@ func fieldErrors(err error) []api.FieldError {
 		return []api.FieldError{{Detail: "The body does not fit the contract."}}
 	}
 	pointer := ""
+	var pointerSb111 strings.Builder
 	for _, part := range one.JSONPointer() {
-		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+		pointerSb111.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
 	}
+	pointer += pointerSb111.String()
 	return []api.FieldError{{Pointer: pointer, Detail: sentence(one.Reason)}}
 }
 
-// sentence makes the validator's reason one: "Number must be at least 1."
+// sentence makes the validator's reason one: "Number must be at least 1.".
 func sentence(reason string) string {
 	if reason == "" {
 		return "This does not fit the contract."
@@ -173,8 +174,7 @@ func pathParameters(r *http.Request) map[string]string {
 
 func parameterProblem(name string, err error) *problem {
 	detail := "The value does not fit the contract."
-	var schema *openapi3.SchemaError
-	if errors.As(err, &schema) {
+	if schema, ok := errors.AsType[*openapi3.SchemaError](err); ok {
 		detail = sentence(schema.Reason)
 	}
 	return &problem{

@@ -201,7 +201,7 @@ func (s *server) GetOrder(w http.ResponseWriter, r *http.Request, id api.OrderID
 		s.fail(w, r, err)
 		return
 	}
-	s.sendJSON(w, r, http.StatusOK, showOrder(found))
+	s.sendJSON(w, r, showOrder(found))
 }
 
 // GetOrderSaga shows an order's timeline.
@@ -211,7 +211,7 @@ func (s *server) GetOrderSaga(w http.ResponseWriter, r *http.Request, id api.Ord
 		s.fail(w, r, err)
 		return
 	}
-	s.sendJSON(w, r, http.StatusOK, showTimeline(timeline))
+	s.sendJSON(w, r, showTimeline(timeline))
 }
 
 // defaultLimit is the contract's default of how much a page of a list holds.
@@ -229,7 +229,7 @@ func (s *server) ListOrders(w http.ResponseWriter, r *http.Request, params api.L
 	if params.Cursor != nil {
 		place, err := readOrderCursor(*params.Cursor)
 		if err != nil {
-			s.fail(w, r, badCursor)
+			s.fail(w, r, errBadCursor)
 			return
 		}
 		filter.Before = &place
@@ -248,7 +248,7 @@ func (s *server) ListOrders(w http.ResponseWriter, r *http.Request, params api.L
 		}
 		list.Data = append(list.Data, showOrder(one))
 	}
-	s.sendJSON(w, r, http.StatusOK, list)
+	s.sendJSON(w, r, list)
 }
 
 func limitOf(limit *api.Limit) int {
@@ -258,7 +258,7 @@ func limitOf(limit *api.Limit) int {
 	return *limit
 }
 
-var badCursor = &problem{kind: invalidRequest, detail: "The cursor is none that this server gave.", errors: []api.FieldError{{
+var errBadCursor = &problem{kind: invalidRequest, detail: "The cursor is none that this server gave.", errors: []api.FieldError{{
 	Parameter: "cursor", Detail: "Send next_cursor of the page before, unchanged.",
 }}}
 

@@ -75,7 +75,7 @@ func (s *server) GetProblemPage(w http.ResponseWriter, r *http.Request, slug str
 
 // GetHealth tells that the process runs.
 func (s *server) GetHealth(w http.ResponseWriter, r *http.Request) {
-	s.sendJSON(w, r, http.StatusOK, api.Health{Status: "ok"})
+	s.sendJSON(w, r, api.Health{Status: "ok"})
 }
 
 // GetReadiness tells that requests can be served: the database answers and has its schema.
@@ -85,5 +85,5 @@ func (s *server) GetReadiness(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{kind: unavailable, detail: "The database does not answer or has no schema.", retryAfter: defaultRetryAfter})
 		return
 	}
-	s.sendJSON(w, r, http.StatusOK, api.Health{Status: "ok"})
+	s.sendJSON(w, r, api.Health{Status: "ok"})
 }

@@ -183,13 +183,13 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, status int, conten
 	}
 }
 
-func (s *server) sendJSON(w http.ResponseWriter, r *http.Request, status int, value any) {
+func (s *server) sendJSON(w http.ResponseWriter, r *http.Request, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		s.fail(w, r, fmt.Errorf("encode answer: %w", err))
 		return
 	}
-	s.send(w, r, status, jsonContentType, append(body, '\n'))
+	s.send(w, r, http.StatusOK, jsonContentType, append(body, '\n'))
 }
 
 const jsonContentType = "application/json"

@@ -52,6 +52,7 @@ type Config struct {
 
 type server struct {
 	Config
+
 	document *openapi3.T
 	pages    pageCache
 }
@@ -94,6 +95,7 @@ const requestIDHeader = "Request-Id"
 
 type statusRecorder struct {
 	http.ResponseWriter
+
 	status int
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"time"
 
 	"paysaga/api"
@@ -18,9 +19,7 @@ func showOrder(s saga.Saga) api.Order {
 	for _, item := range o.Items {
 		shown.Items = append(shown.Items, api.Item{SKU: item.SKU, Quantity: item.Quantity, UnitAmount: item.UnitAmount})
 	}
-	for name, text := range o.Metadata {
-		shown.Metadata[name] = text
-	}
+	maps.Copy(shown.Metadata, o.Metadata)
 	if o.Customer != (saga.Customer{}) {
 		shown.Customer = &api.Customer{Reference: o.Customer.Reference, Email: o.Customer.Email}
 	}

@@ -20,7 +20,7 @@ func (s *server) PutStock(w http.ResponseWriter, r *http.Request, sku api.SKU) {
 		s.fail(w, r, err)
 		return
 	}
-	s.sendJSON(w, r, http.StatusOK, showStock(stock))
+	s.sendJSON(w, r, showStock(stock))
 }
 
 // GetStock shows one SKU.
@@ -30,7 +30,7 @@ func (s *server) GetStock(w http.ResponseWriter, r *http.Request, sku api.SKU) {
 		s.fail(w, r, err)
 		return
 	}
-	s.sendJSON(w, r, http.StatusOK, showStock(stock))
+	s.sendJSON(w, r, showStock(stock))
 }
 
 // ListStock shows an account's stock, by SKU.
@@ -39,7 +39,7 @@ func (s *server) ListStock(w http.ResponseWriter, r *http.Request, params api.Li
 	if params.Cursor != nil {
 		sku, err := base64.RawURLEncoding.DecodeString(*params.Cursor)
 		if err != nil {
-			s.fail(w, r, badCursor)
+			s.fail(w, r, errBadCursor)
 			return
 		}
 		after = string(sku)
@@ -56,7 +56,7 @@ func (s *server) ListStock(w http.ResponseWriter, r *http.Request, params api.Li
 	if len(found) > limit {
 		list.NextCursor = new(base64.RawURLEncoding.EncodeToString([]byte(found[limit-1].SKU)))
 	}
-	s.sendJSON(w, r, http.StatusOK, list)
+	s.sendJSON(w, r, list)
 }
 
 func showStock(stock saga.Stock) api.Stock {

@@ -103,7 +103,7 @@ func (s *Store) fill(ctx context.Context, sagas []saga.Saga) error {
 			place[ref].Order.Items = append(place[ref].Order.Items, item)
 			return nil
 		})
-		return err
+		return err //nolint:wrapcheck // wrapped by fill
 	})
 	batch.Queue(`
 		SELECT t.account_id, t.saga_key, t.name, t.attempt, t.sub_key, t.status, t.provider, t.provider_reference, t.outcome,
@@ -123,7 +123,7 @@ func (s *Store) fill(ctx context.Context, sagas []saga.Saga) error {
 			place[ref].Steps = append(place[ref].Steps, t)
 			return nil
 		})
-		return err
+		return err //nolint:wrapcheck // wrapped by fill
 	})
 	if err := s.send(ctx, batch); err != nil {
 		return fmt.Errorf("load lines and steps: %w", err)
@@ -167,7 +167,7 @@ func (s *Store) ListOrders(ctx context.Context, account string, filter saga.Orde
 	return sagas, s.fill(ctx, sagas)
 }
 
-func (s *Store) queueOrder(batch *pgx.Batch, after *saga.Saga, begun *time.Time) error {
+func queueOrder(batch *pgx.Batch, after *saga.Saga, begun *time.Time) {
 	o := &after.Order
 	metadata := o.Metadata
 	if metadata == nil {
@@ -190,7 +190,6 @@ func (s *Store) queueOrder(batch *pgx.Batch, after *saga.Saga, begun *time.Time)
 		SELECT $1, $2, line, sku, quantity, unit_amount
 		FROM unnest($3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS i (sku, quantity, unit_amount, line)`,
 		after.AccountID, o.ID, skus, quantities, unitAmounts)
-	return nil
 }
 
 // queueOrderUpdate writes what a saga may change about its order. What was ordered never changes.

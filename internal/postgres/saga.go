@@ -20,9 +20,7 @@ func (s *Store) Begin(ctx context.Context, claim saga.Claim, change saga.Change,
 	batch := &pgx.Batch{}
 	queueClaim(batch, claim, after.Key, lease)
 	var begun time.Time
-	if err := s.queueOrder(batch, &after, &begun); err != nil {
-		return saga.Saga{}, err
-	}
+	queueOrder(batch, &after, &begun)
 	batch.Queue(`
 		INSERT INTO sagas (account_id, key, order_id, generation, state, next_attempt_at, locked_until)
 		VALUES ($1, $2, $3, $4, $5, CASE WHEN $6 THEN NULL ELSE now() + $7::interval END, now() + $7::interval)`,

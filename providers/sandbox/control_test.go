@@ -229,12 +229,12 @@ func TestListsAndSearchPage(t *testing.T) {
 		"/stripe/v1/payment_intents?limit=2":                                                                         newest[:2],
 		"/stripe/v1/payment_intents?limit=2&starting_after=" + newest[1]:                                             newest[2:4],
 		"/stripe/v1/payment_intents?limit=2&ending_before=" + newest[4]:                                              newest[2:4],
-		"/stripe/v1/payment_intents?created%5Bgt%5D=1900000000":                                                      nil,
+		"/stripe/v1/payment_intents?created%5Bgt%5D=1900000000":                                                      {},
 		"/stripe/v1/payment_intents?created%5Blt%5D=1900000000&limit=1":                                              newest[:1],
-		"/stripe/v1/payment_intents?customer=cus_1":                                                                  nil,
+		"/stripe/v1/payment_intents?customer=cus_1":                                                                  {},
 		"/stripe/v1/payment_intents/search?limit=3&query=" + url.QueryEscape(`metadata["shop"]:"one"`):               newest[:3],
 		"/stripe/v1/payment_intents/search?limit=3&page=offset_3&query=" + url.QueryEscape(`metadata['shop']:'One'`): newest[3:],
-		"/stripe/v1/payment_intents/search?query=" + url.QueryEscape(`amount>4000 OR status:"canceled"`):             nil,
+		"/stripe/v1/payment_intents/search?query=" + url.QueryEscape(`amount>4000 OR status:"canceled"`):             {},
 		"/stripe/v1/payment_intents/search?query=" + url.QueryEscape(`amount>=3998 AND -metadata["none"]:"x"`):       newest,
 	} {
 		answer := b.get(t, path)

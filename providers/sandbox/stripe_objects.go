@@ -46,7 +46,7 @@ type paymentIntentObject struct {
 }
 
 // emptyObject is an object that says nothing here.
-type emptyObject map[string]string
+type emptyObject struct{}
 
 type amountDetails struct {
 	Tip emptyObject `json:"tip"`

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stripe/stripe-go/v76"
@@ -285,7 +286,7 @@ func TestStripeSDKListsRefunds(t *testing.T) {
 
 func TestStripeSDKSearchLagsBehind(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sandbox.Options{SearchDelay: 60_000_000_000})
+	b := newBench(t, sandbox.Options{SearchDelay: time.Minute})
 	payment, err := b.intents().New(sdkOrder(t, "pm_card_visa"))
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +305,7 @@ func TestStripeSDKSearchLagsBehind(t *testing.T) {
 	if ids := search(); len(ids) != 0 {
 		t.Errorf("found %v at once", ids)
 	}
-	b.AdvanceClock(60_000_000_000)
+	b.AdvanceClock(time.Minute)
 	if diff := cmp.Diff([]string{payment.ID}, search()); diff != "" {
 		t.Error(diff)
 	}
