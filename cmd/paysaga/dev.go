@@ -111,7 +111,8 @@ func demoStock() map[string]int64 {
 }
 
 func openPlayground(ctx context.Context, dir string, logger *slog.Logger) (*playground, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	// PostgreSQL's account must be able to pass through; the files that are secret say so themselves.
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
 		return nil, fmt.Errorf("make the folder: %w", err)
 	}
 	p := &playground{}
@@ -161,7 +162,8 @@ func (p *playground) startSandbox(ctx context.Context, logger *slog.Logger) erro
 // new ones, with demo stock.
 func (p *playground) loadSecrets(ctx context.Context, dir string, store *postgres.Store) error {
 	path := filepath.Join(dir, "secrets.json")
-	if content, err := os.ReadFile(path); err == nil && json.Unmarshal(content, &p.secrets) == nil {
+	content, err := os.ReadFile(path) //nolint:gosec // the folder is the caller's own
+	if err == nil && json.Unmarshal(content, &p.secrets) == nil {
 		if _, err := store.FindAPIKey(ctx, account.HashSecret(p.secrets.MerchantKey)); err == nil {
 			return nil
 		}
@@ -192,7 +194,7 @@ func (p *playground) loadSecrets(ctx context.Context, dir string, store *postgre
 			return err
 		}
 	}
-	content, err := json.MarshalIndent(p.secrets, "", "  ")
+	content, err = json.MarshalIndent(p.secrets, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the secrets: %w", err)
 	}

@@ -104,7 +104,7 @@ func firstUser() (*user.User, error) {
 // command prepares a program to run under the account in the folder. It gets no environment but what programs need:
 // PostgreSQL's own variables would redirect it, and paysaga's hold secrets that are none of the account's business.
 func (a account) command(ctx context.Context, folder, program string, arguments ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // programs that search chose
+	command := exec.CommandContext(ctx, program, arguments...)
 	command.Dir = folder
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential}
 	command.Env = []string{"LC_ALL=C"}

@@ -52,7 +52,7 @@ func (l *folderLock) sign() error {
 func (l *folderLock) release() { _ = l.file.Close() }
 
 func holder(path string) string {
-	content, err := os.ReadFile(path) //nolint:gosec // our own file
+	content, err := os.ReadFile(path)
 	if err != nil || len(content) == 0 {
 		return "(unknown)"
 	}

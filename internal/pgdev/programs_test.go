@@ -79,7 +79,7 @@ func TestStartWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	release := "NAME=\"Linux Mint\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"
 	where := search{download: noDownload, advice: installAdvice("linux", release)}
-	_, err := start(t.Context(), Options{Dir: newDir(t)}, where)
+	_, err := startWith(t.Context(), Options{Dir: newDir(t)}, where)
 	if !errors.Is(err, ErrNoPrograms) || !errors.Is(err, errNoNetwork) {
 		t.Fatalf("error = %v, want ErrNoPrograms with the download's", err)
 	}
@@ -105,7 +105,7 @@ func TestDataOfAnotherRelease(t *testing.T) {
 		}
 	}
 	where := search{path: []string{fakePrograms(t, newDir(t), 16)}, download: noDownload, advice: "Install it"}
-	_, err := start(t.Context(), Options{Dir: dir}, where)
+	_, err := startWith(t.Context(), Options{Dir: dir}, where)
 	if !errors.Is(err, ErrNoPrograms) || !strings.Contains(err.Error(), "14, which made the data") ||
 		!strings.Contains(err.Error(), "release 16 in") {
 		t.Errorf("error = %v, want one that names both releases", err)

@@ -18,7 +18,7 @@ import (
 )
 
 // usualFolders are where packages put the server's programs when they keep them out of PATH.
-var usualFolders = []string{ //nolint:gochecknoglobals // a constant list
+var usualFolders = []string{
 	"/usr/lib/postgresql/*/bin",                          // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                                   // PostgreSQL's own RPMs
 	"/usr/lib/postgresql*/bin",                           // SUSE

@@ -33,11 +33,11 @@ const (
 
 // shutdowns are PostgreSQL's ways to stop, from kind to brutal: fast (checkpoint, then exit), immediate (recovery at the
 // next start), and the one that no process can refuse.
-var shutdowns = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} //nolint:gochecknoglobals // a constant list
+var shutdowns = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL}
 
 // passingTroubles are PostgreSQL's words for a failed start that another try may cure: somebody took the port between
 // our look and the bind, or the children of a killed server are still on their way out.
-var passingTroubles = []string{ //nolint:gochecknoglobals // a constant list
+var passingTroubles = []string{
 	"could not bind", "could not create any TCP/IP sockets", "is still in use",
 }
 
@@ -60,10 +60,10 @@ type Server struct {
 //
 // Errors: ErrInUse, ErrNoPrograms, ErrUnsupported.
 func Start(ctx context.Context, options Options) (*Server, error) {
-	return start(ctx, options, systemSearch())
+	return startWith(ctx, options, systemSearch())
 }
 
-func start(ctx context.Context, options Options, where search) (*Server, error) {
+func startWith(ctx context.Context, options Options, where search) (*Server, error) {
 	began := time.Now()
 	dir, err := prepareFolder(options.Dir)
 	if err != nil {
@@ -300,7 +300,7 @@ const statusLine = 7
 
 // readPIDFile gives the zero value when there is no file, or it is half-written.
 func readPIDFile(data string) pidFile {
-	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid")) //nolint:gosec // the cluster's own file
+	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
 		return pidFile{}
 	}

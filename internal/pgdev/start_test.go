@@ -41,15 +41,11 @@ func runHelper(dir string) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// newDir gives a folder that every account can pass through, unlike t.TempDir as root.
+// newDir gives a folder that every account can pass through, unlike root's t.TempDir.
 func newDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pgdev-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
 		t.Fatal(err)
 	}
 	return dir

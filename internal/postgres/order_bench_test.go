@@ -1,0 +1,167 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"paysaga/internal/pgdev/pgtest"
+	"paysaga/internal/postgres"
+	"paysaga/internal/seal"
+	"paysaga/providers"
+	"paysaga/saga"
+)
+
+const (
+	benchAccount = "bench"
+	benchSKUs    = 100 // orders of one SKU wait for each other at its row; a shop has more than one
+	benchLease   = 30 * time.Second
+)
+
+// BenchmarkOrder measures what the database costs an order that goes well: both transactions, no provider. Compare it
+// with BenchmarkStatementByStatement and BenchmarkReplay of the same run; the numbers themselves are the machine's.
+func BenchmarkOrder(b *testing.B) {
+	store, number := newBenchStore(b)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			benchOrder(b, store, number.Add(1))
+		}
+	})
+}
+
+// BenchmarkReplay measures the repeat of a finished key: one indexed read.
+func BenchmarkReplay(b *testing.B) {
+	store, _ := newBenchStore(b)
+	claim := benchOrder(b, store, 1)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, ok, err := store.LookupKey(b.Context(), claim.AccountID, claim.Endpoint, claim.Key); err != nil || !ok {
+				b.Fatalf("LookupKey: %v, %v", ok, err)
+			}
+		}
+	})
+}
+
+// BenchmarkStatementByStatement is the way not taken: the same two transactions' statements, each waited for. It leaves
+// the constraints and most of the columns out, so it flatters itself.
+func BenchmarkStatementByStatement(b *testing.B) {
+	pool, number := newBenchPool(b)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			n := number.Add(1)
+			inTransaction(b, pool,
+				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'key')`, `INSERT INTO bench_rows (n, kind) VALUES ($1, 'order')`,
+				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'item')`, `INSERT INTO bench_rows (n, kind) VALUES ($1, 'saga')`,
+				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'step')`, `INSERT INTO bench_rows (n, kind) VALUES ($1, 'hold')`,
+				`UPDATE bench_stock SET reserved = reserved + 1 WHERE sku = $1 % 100`)(n)
+			inTransaction(b, pool,
+				`UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'saga'`, `UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'order'`,
+				`UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'step'`, `UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'key'`,
+				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'event')`, `UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'hold'`,
+				`UPDATE bench_stock SET reserved = reserved - 1 WHERE sku = $1 % 100`)(n)
+		}
+	})
+}
+
+func inTransaction(b *testing.B, pool *pgxpool.Pool, statements ...string) func(n int64) {
+	b.Helper()
+	return func(n int64) {
+		tx, err := pool.Begin(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, statement := range statements {
+			if _, err := tx.Exec(b.Context(), statement, n); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := tx.Commit(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func newBenchPool(b *testing.B) (*pgxpool.Pool, *atomic.Int64) {
+	b.Helper()
+	pool := pgtest.New(b)
+	b.SetParallelism(16) // clients for each core, as requests wait for the database's disk
+	for _, statement := range []string{
+		`CREATE TABLE bench_rows (n bigint, kind text, done boolean NOT NULL DEFAULT false, PRIMARY KEY (n, kind))`,
+		`CREATE TABLE bench_stock (sku bigint PRIMARY KEY, reserved bigint NOT NULL DEFAULT 0)`,
+		`INSERT INTO bench_stock (sku) SELECT generate_series(0, 99)`,
+	} {
+		if _, err := pool.Exec(b.Context(), statement); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return pool, &atomic.Int64{}
+}
+
+func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
+	b.Helper()
+	pool, number := newBenchPool(b)
+	ring, err := seal.NewRing(seal.GenerateKey("bench"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := pool.Exec(b.Context(), `INSERT INTO accounts (id) VALUES ($1)`, benchAccount); err != nil {
+		b.Fatal(err)
+	}
+	store := postgres.New(pool, ring)
+	for i := range benchSKUs {
+		if _, err := store.PutStock(b.Context(), benchAccount, benchSKU(int64(i)), 1_000_000_000); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	return store, number
+}
+
+func benchSKU(n int64) string { return fmt.Sprintf("SKU-%d", n%benchSKUs) }
+
+// benchOrder takes one order from its first transaction through its second.
+func benchOrder(b *testing.B, store *postgres.Store, n int64) saga.Claim {
+	b.Helper()
+	claim := saga.Claim{
+		AccountID: benchAccount, Endpoint: "POST /v1/orders", Key: fmt.Sprintf("bench-key-%016d", n), Generation: 1, Retention: time.Hour,
+	}
+	begun := begin(b.Context(), b, store, claim, saga.Order{
+		Currency: "EUR", Amount: 100, Items: []saga.Item{{SKU: benchSKU(n), Quantity: 1, UnitAmount: 100}},
+		Payment: saga.Payment{Provider: "bench", Method: "token"},
+	})
+	change, err := saga.Advance(begun, saga.Event{Kind: saga.Answered, Call: saga.CallCharge, Sends: 1, Outcome: providers.Outcome{
+		Kind: providers.Succeeded, Reference: "pi_1", Money: begun.Order.Money(),
+	}}, saga.DefaultPolicy())
+	if err != nil {
+		b.Fatal(err)
+	}
+	change.Release = true
+	change.Answer = &saga.Answer{Status: 201, Headers: map[string]string{"Content-Type": "application/json"}, Body: make([]byte, 600)}
+	if _, err := store.Apply(b.Context(), change); err != nil {
+		b.Fatal(err)
+	}
+	return claim
+}
+
+func begin(ctx context.Context, tb testing.TB, store *postgres.Store, claim saga.Claim, order saga.Order) saga.Saga {
+	tb.Helper()
+	s := saga.Saga{
+		AccountID: claim.AccountID, Key: saga.Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation),
+		Generation: claim.Generation, State: saga.Started, Order: order,
+	}
+	s.Order.ID = s.Key
+	change, err := saga.Advance(s, saga.Event{Kind: saga.Resume}, saga.DefaultPolicy())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	begun, err := store.Begin(ctx, claim, change, benchLease)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return begun
+}
