@@ -52,7 +52,7 @@ func (b *bench) challenge(t *testing.T) (payment map[string]any, path string) {
 	if text(payment, "status") != "requires_action" || page == "" {
 		t.Fatalf("payment is %v", payment)
 	}
-	if shown := b.get(t, page); shown.status != http.StatusOK || !strings.Contains(shown.body, "39.98 eur") {
+	if shown := b.get(t, page); shown.status != http.StatusOK || !strings.Contains(shown.body, "39.98 EUR") {
 		t.Errorf("page: %d %s", shown.status, shown.body)
 	}
 	path, _, _ = strings.Cut(page, "?")
@@ -245,6 +245,12 @@ func TestListsAndSearchPage(t *testing.T) {
 		if diff := cmp.Diff(want, answer.ids(t)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
+	}
+	b.post(t, "/payment_intents/"+ids[0], "", url.Values{"metadata[shop]": {"Two"}})
+	moved := b.get(t, "/stripe/v1/payment_intents/search?query="+url.QueryEscape(`metadata["shop"]:"two"`)).ids(t)
+	stayed := b.get(t, "/stripe/v1/payment_intents/search?query="+url.QueryEscape(`metadata["shop"]:"one"`)).ids(t)
+	if diff := cmp.Diff([][]string{{ids[0]}, newest[:4]}, [][]string{moved, stayed}); diff != "" {
+		t.Errorf("after a change of metadata (-want +got):\n%s", diff)
 	}
 	for _, query := range []string{"", "nonsense", `metadata["a"]:"b" AND`, `amount:"x"`, `foo:"x"`, `status:"a" AND status:"b" OR status:"c"`, `status~"a"`} {
 		if got := b.get(t, "/stripe/v1/payment_intents/search?query="+url.QueryEscape(query)); got.status != http.StatusBadRequest {

@@ -22,8 +22,9 @@
 //
 // # What is not
 //
-//   - Webhooks and events, customers, SetupIntents, saved payment methods, card numbers, Connect, disputes, fees and balance
-//     transactions (only their ids appear), currency conversion (so no minimum derived from a settlement currency).
+//   - Webhooks and events, customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect,
+//     disputes, fees and balance transactions (only their ids appear), currency conversion (so no minimum derived from a
+//     settlement currency).
 //   - Parameters that Stripe has and the sandbox does not act on are refused with a message that says so, never ignored.
 //   - All secret keys see the same account.
 //
@@ -36,7 +37,8 @@
 //
 // # Bounds
 //
-// Everything lives in memory: at most 200,000 payments, 400,000 refunds, 500,000 idempotency keys with 512 MiB of saved
-// answers, 10,000 recorded requests (4 KiB of each body), 100 faults, 1,000,000 counted identifiers. At a full store new money
-// calls get 503 and an untouched ledger, because forgetting a key would charge twice: POST /_sandbox/reset empties it.
+// Everything lives in memory: at most 200,000 payments, 400,000 charges, 400,000 refunds, 500,000 idempotency keys with 512 MiB
+// of saved answers, 10,000 recorded requests (4 KiB of each body), 100 faults, 1,000,000 counted identifiers. An order costs some
+// 7 kB, so that a full sandbox takes about 1.4 GB. At a full store new money calls get a 503 and change nothing, because forgetting
+// a key would charge twice: POST /_sandbox/reset empties it. A fault lets a client wait a minute at most.
 package sandbox

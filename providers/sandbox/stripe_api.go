@@ -230,8 +230,8 @@ func (a *stripeAPI) admit(r *http.Request) *stripeError {
 	}
 	secret = strings.TrimSpace(secret)
 	if secret == "" {
-		return unauthorized("You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer " +
-			"auth (e.g. 'Authorization: Bearer YOUR_SECRET_KEY').")
+		return unauthorized("You did not provide an API key. You need to provide your API key in the Authorization header, using " +
+			"Bearer auth (e.g. 'Authorization: Bearer YOUR_SECRET_KEY').")
 	}
 	secretKind := strings.HasPrefix(secret, "sk_") || strings.HasPrefix(secret, "rk_")
 	if a.secretKey != "" && secret != a.secretKey || !secretKind {
@@ -261,8 +261,8 @@ func formValues(r *http.Request, body []byte) (url.Values, *stripeError) {
 		raw = string(body)
 		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if len(body) > 0 && (err != nil || mediaType != "application/x-www-form-urlencoded") {
-			return nil, invalid("", "", "Invalid request (check that your POST content type is application/x-www-form-urlencoded). "+
-				"If you have any questions, we can help at https://support.stripe.com/.")
+			return nil, invalid("", "", "Invalid request (check that your POST content type is application/x-www-form-urlencoded). If you "+
+				"have any questions, we can help at https://support.stripe.com/.")
 		}
 	}
 	values, err := url.ParseQuery(raw)

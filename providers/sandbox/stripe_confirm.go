@@ -18,8 +18,7 @@ func (a *stripeAPI) confirmPayment(c stripeCall) (any, *stripeError) {
 			"confirmed.")
 	case statusCanceled, statusProcessing, statusRequiresCapture:
 		return nil, payment.unexpected("You cannot confirm this PaymentIntent because it has a status of %s. Only a PaymentIntent with "+
-			"one of the "+
-			"following statuses may be confirmed: requires_confirmation, requires_action.", payment.status)
+			"one of the following statuses may be confirmed: requires_confirmation, requires_action.", payment.status)
 	}
 	method, refusal := a.attach(c, payment)
 	if refusal != nil {
@@ -35,7 +34,7 @@ func (a *stripeAPI) confirmPayment(c stripeCall) (any, *stripeError) {
 	if refusal := trial.confirmable(c); refusal != nil {
 		return nil, refusal
 	}
-	if len(payment.charges) >= maxPaymentCharges {
+	if a.store.full() {
 		return nil, storeFull()
 	}
 	*payment = trial
@@ -51,8 +50,7 @@ func (p *stripePayment) confirmable(c stripeCall) *stripeError {
 	switch {
 	case p.method == nil:
 		return p.unexpected("You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the " +
-			"PaymentIntent " +
-			"with a payment method and then confirm it again, or confirm it again directly with a payment method.")
+			"PaymentIntent with a payment method and then confirm it again, or confirm it again directly with a payment method.")
 	case !slices.Contains(p.methodTypes, p.method.kind):
 		return invalid("payment_intent_incompatible_payment_method", objectPaymentMethod,
 			"The PaymentMethod provided (%s) is not allowed for this PaymentIntent. Please attach a PaymentMethod of one of the following "+
@@ -62,11 +60,9 @@ func (p *stripePayment) confirmable(c stripeCall) *stripeError {
 		return invalid("", "capture_method", "The payment method type %s does not support manual capture.", p.method.kind)
 	case redirects && c.params.text("return_url") == "" && !c.params.flag("use_stripe_sdk"):
 		return invalid("", "return_url", "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. "+
-			"Because some of these "+
-			"payment methods might redirect your customer off of your page, you must provide a `return_url`. If you don't want to accept "+
-			"redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and "+
-			"`automatic_payment_methods[allow_redirects]` to "+
-			"`never` when creating Setup Intents and Payment Intents.")
+			"Because some of these payment methods might redirect your customer off of your page, you must provide a `return_url`. If you "+
+			"don't want to accept redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and "+
+			"`automatic_payment_methods[allow_redirects]` to `never` when creating Setup Intents and Payment Intents.")
 	}
 	return nil
 }
@@ -85,8 +81,8 @@ func (a *stripeAPI) attempt(p *stripePayment, c stripeCall) *stripeError {
 		return a.refuse(p, refusal, c.now)
 	case c.params.flag("error_on_requires_action"):
 		refusal := decline("authentication_required", "authentication_not_handled",
-			"This payment required an authentication action to complete, but `error_on_requires_action` was set. When you're ready, you can "+
-				"upgrade your integration to handle actions at https://stripe.com/docs/payments/payment-intents/upgrade-to-handle-actions.")
+			"This payment required an authentication action to complete, but `error_on_requires_action` was set. When you're ready, you "+
+				"can upgrade your integration to handle actions at https://stripe.com/docs/payments/payment-intents/upgrade-to-handle-actions.")
 		return a.refuse(p, refusal, c.now)
 	}
 	p.next = &nextAction{Type: "use_stripe_sdk", UseStripeSDK: map[string]any{
@@ -182,8 +178,7 @@ func (a *stripeAPI) authenticate(p *stripePayment, approved bool, now time.Time)
 	a.reopen(p, &stripeError{
 		Type: typeInvalidRequest, Code: "payment_intent_authentication_failure",
 		Message: "The provided PaymentMethod has failed authentication. You can provide payment_method_data or a new PaymentMethod to " +
-			"attempt to " +
-			"fulfill this PaymentIntent again.",
+			"attempt to fulfill this PaymentIntent again.",
 	}, nil, now)
 }
 
@@ -194,8 +189,7 @@ func (a *stripeAPI) capturePayment(c stripeCall) (any, *stripeError) {
 	}
 	if payment.status != statusRequiresCapture {
 		return nil, payment.unexpected("This PaymentIntent could not be captured because it has a status of %s. Only a PaymentIntent "+
-			"with one of the "+
-			"following statuses may be captured: requires_capture.", payment.status)
+			"with one of the following statuses may be captured: requires_capture.", payment.status)
 	}
 	amount, partial := c.params.integer("amount_to_capture")
 	if !partial {
@@ -229,8 +223,7 @@ func (a *stripeAPI) cancelPayment(c stripeCall) (any, *stripeError) {
 	}
 	if !slices.Contains(cancelable, payment.status) {
 		return nil, payment.unexpected("You cannot cancel this PaymentIntent because it has a status of %s. Only a PaymentIntent with "+
-			"one of the "+
-			"following statuses may be canceled: %s.", payment.status, strings.Join(cancelable, ", "))
+			"one of the following statuses may be canceled: %s.", payment.status, strings.Join(cancelable, ", "))
 	}
 	payment.cancel(c.params.text("cancellation_reason"), c.now)
 	return payment.object(c.expand), nil

@@ -82,8 +82,8 @@ func keyReused(record *keyRecord, how claim) *stripeError {
 func keyInUse(key string) *stripeError {
 	return &stripeError{
 		status: http.StatusConflict, Type: typeIdempotency, Code: "idempotency_key_in_use",
-		Message: "There is currently another in-progress request using this Idempotent Key (that probably means you submitted twice, and " +
-			"the other request is still going through): " + key + ". Please try again later.",
+		Message: "There is currently another in-progress request using this Idempotent Key (that probably means you submitted twice, " +
+			"and the other request is still going through): " + key + ". Please try again later.",
 	}
 }
 

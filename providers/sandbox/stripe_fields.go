@@ -58,8 +58,8 @@ func (f field) empty(path string) (any, *stripeError) {
 		return "", nil
 	}
 	return nil, invalid("parameter_invalid_empty", path,
-		"You passed an empty string for '%[1]s'. We assume empty values are an attempt to unset a field; however '%[1]s' cannot be unset. "+
-			"You should remove '%[1]s' from your request or supply a non-empty value.", path)
+		"You passed an empty string for '%[1]s'. We assume empty values are an attempt to unset a field; however '%[1]s' cannot be "+
+			"unset. You should remove '%[1]s' from your request or supply a non-empty value.", path)
 }
 
 func (f field) readText(value, path string) (any, *stripeError) {

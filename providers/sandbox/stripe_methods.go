@@ -45,8 +45,8 @@ func buildStripeMethods() map[string]stripeMethod {
 		"chargeDeclinedFraudulent":        decline("card_declined", "fraudulent", genericDecline),
 		"chargeDeclinedExpiredCard":       decline("expired_card", "", "Your card has expired."),
 		"chargeDeclinedIncorrectCvc":      decline("incorrect_cvc", "", "Your card's security code is incorrect."),
-		"chargeDeclinedProcessingError": decline("processing_error", "", "An error occurred while processing your card. Try again in "+
-			"a little bit."),
+		"chargeDeclinedProcessingError": decline("processing_error", "", "An error occurred while processing your card. Try again in a "+
+			"little bit."),
 		"chargeDeclinedVelocityLimitExceeded": decline("card_declined", "card_velocity_exceeded",
 			"Your card was declined for making repeated attempts too frequently or exceeding its amount limit."),
 	} {

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // challengePage is what the customer's bank would show.
@@ -72,10 +73,11 @@ func (a *stripeAPI) challenged(id, clientSecret string) (*stripePayment, challen
 		return nil, challengeView{}
 	}
 	view := challengeView{
-		ID: payment.id, ClientSecret: payment.clientSecret, Amount: stripeCurrencies[payment.currency].show(payment.amount, payment.currency),
+		ID: payment.id, ClientSecret: payment.clientSecret,
+		Amount: stripeCurrencies[payment.currency].show(payment.amount, strings.ToUpper(payment.currency)),
 	}
 	if payment.method != nil {
-		view.Method = payment.method.kind + " •••• " + payment.method.last4
+		view.Method = payment.method.brand + " •••• " + payment.method.last4 // only cards are challenged
 	}
 	if payment.status != statusRequiresAction {
 		view.Decided = payment.status

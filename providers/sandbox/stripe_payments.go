@@ -190,8 +190,8 @@ func (a *stripeAPI) updatePayment(c stripeCall) (any, *stripeError) {
 	for _, name := range []string{paramAmount, paramCurrency, objectPaymentMethod, "payment_method_types", "capture_method"} {
 		if c.params.has(name) && !open {
 			return nil, payment.unexpected("This PaymentIntent's %s could not be updated because it has a status of %s. You may only "+
-				"update the %s of a "+
-				"PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, requires_action.", name,
+				"update the %s of a PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, "+
+				"requires_action.", name,
 				payment.status, name)
 		}
 	}

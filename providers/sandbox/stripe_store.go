@@ -42,9 +42,8 @@ const (
 // Bounds of the store; see the package comment.
 const (
 	maxStripePayments = 200_000
+	maxStripeCharges  = 400_000
 	maxStripeRefunds  = 400_000
-	// maxPaymentCharges bounds the attempts on one payment: nobody needs more, and each costs memory.
-	maxPaymentCharges = 100
 )
 
 // holdTime is how long a bank keeps an uncaptured hold before the PaymentIntent cancels itself.
@@ -112,7 +111,7 @@ type stripeStore struct {
 	paymentByID map[string]*stripePayment
 	chargeByID  map[string]*stripeCharge
 	refundByID  map[string]*stripeRefund
-	// byMetadata finds payments that have or had the pair, so that a search need not read the whole account.
+	// byMetadata finds the payments that have a pair, so that a search need not read the whole account.
 	byMetadata map[[2]string][]*stripePayment
 }
 
@@ -126,7 +125,7 @@ func newStripeStore() stripeStore {
 }
 
 func (s *stripeStore) full() bool {
-	return len(s.payments) >= maxStripePayments || len(s.refunds) >= maxStripeRefunds
+	return len(s.payments) >= maxStripePayments || len(s.charges) >= maxStripeCharges || len(s.refunds) >= maxStripeRefunds
 }
 
 func (s *stripeStore) addPayment(payment *stripePayment) {
@@ -136,11 +135,21 @@ func (s *stripeStore) addPayment(payment *stripePayment) {
 	s.index(payment, nil)
 }
 
-// index files the payment under its new pairs. before is nil for a new payment, which cannot be filed yet.
+// index files the payment under its present pairs instead of those that it had before; a new payment had none.
 func (s *stripeStore) index(payment *stripePayment, before metadata) {
+	for name, value := range before {
+		pair := metadataPair(name, value)
+		if now, kept := payment.metadata[name]; kept && metadataPair(name, now) == pair {
+			continue
+		}
+		s.byMetadata[pair] = slices.DeleteFunc(s.byMetadata[pair], func(each *stripePayment) bool { return each == payment })
+		if len(s.byMetadata[pair]) == 0 {
+			delete(s.byMetadata, pair)
+		}
+	}
 	for name, value := range payment.metadata {
 		pair := metadataPair(name, value)
-		if before != nil && slices.Contains(s.byMetadata[pair], payment) {
+		if had, known := before[name]; known && metadataPair(name, had) == pair {
 			continue
 		}
 		s.byMetadata[pair] = append(s.byMetadata[pair], payment)
