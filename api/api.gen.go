@@ -563,9 +563,6 @@ type BadRequest = Problem
 // BodyTooLarge Why a request was not carried out (RFC 9457).
 type BodyTooLarge = Problem
 
-// Forbidden Why a request was not carried out (RFC 9457).
-type Forbidden = Problem
-
 // InProgress Why a request was not carried out (RFC 9457).
 type InProgress = Problem
 

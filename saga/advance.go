@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -70,7 +71,7 @@ func (f *fold) fire(event string) {
 func (f *fold) answered(e Event) {
 	reaction, known := reactions[e.Call][e.Outcome.Kind]
 	step := f.saga.step(stepOf(e.Call))
-	if !known || step == nil {
+	if !known || step == nil || !fits(e.Call, f.saga.State) {
 		f.err = fmt.Errorf("saga in state %s cannot take the outcome %q of a %s call", f.saga.State, e.Outcome.Kind, e.Call)
 		return
 	}
@@ -107,13 +108,13 @@ func record(step *Step, e Event, status StepStatus, now time.Time) {
 	if status != "" || (e.Outcome.Code != "" && !repeatIsUseless(step.Code)) {
 		step.Code, step.Detail = e.Outcome.Code, e.Outcome.Detail
 	}
-	if e.Outcome.Reference != "" {
+	if e.Outcome.Reference != "" && e.Call != CallCheckRefund { // that one names the payment, not the refund
 		step.ProviderReference = e.Outcome.Reference
 	}
 }
 
 func (f *fold) failures(m move) {
-	if m == moveRepeat || m == moveAbsent || m == moveAwaitRefund {
+	if m == moveRepeat || m == moveAbsent {
 		f.saga.Failures++
 		return
 	}
@@ -134,7 +135,9 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 		f.undoneCharge()
 	case moveVoidRefused:
 		f.voidRefused(outcome)
-	case moveRepeat, moveAwaitRefund:
+	case moveAwaitRefund:
+		f.awaitRefund(*step)
+	case moveRepeat:
 		f.repeat(outcome)
 	case moveReview:
 		f.review("unexpected_outcome", fmt.Sprintf("The provider answered %q (%s) to the %s call.", outcome.Kind, outcome.Code, step.Name))
@@ -147,7 +150,6 @@ func (f *fold) take(charge *Step, outcome providers.Outcome) {
 		f.review("amount_mismatch", fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
 		return
 	}
-	f.saga.Order.Payment.ProviderReference = charge.ProviderReference
 	f.saga.DeadlineAt = time.Time{}
 	f.fire(fireTake)
 }
@@ -164,7 +166,6 @@ func (f *fold) await(outcome providers.Outcome) {
 		}
 		s.DeadlineAt = s.ReadAt.Add(deadline)
 	}
-	s.Order.Payment.ProviderReference = s.chargeReference()
 	if outcome.NextAction != nil || outcome.Kind == providers.Processing {
 		s.Order.Payment.NextAction = outcome.NextAction
 	}
@@ -186,7 +187,6 @@ func (f *fold) undo(outcome providers.Outcome) {
 	if outcome.Kind == providers.Declined {
 		f.saga.Order.Payment.Decline = outcome.Decline
 	}
-	f.saga.Order.Payment.ProviderReference = f.saga.chargeReference()
 	f.compensate()
 	if customerHoldsIt {
 		f.saga.addStep(StepVoid, StepPending, f.saga.Order.Payment.Provider)
@@ -237,6 +237,16 @@ func (f *fold) undoneCharge() {
 	}
 }
 
+// awaitRefund waits for a refund that the provider has accepted: it does not fail by taking its time, up to a bound.
+func (f *fold) awaitRefund(refund Step) {
+	age := f.saga.ReadAt.Sub(refund.StartedAt)
+	if age > f.policy.RefundDeadline {
+		f.review("refund_overdue", "The provider accepted the refund and has not carried it out.")
+		return
+	}
+	f.pause = pollPause(age)
+}
+
 func (f *fold) repeat(outcome providers.Outcome) {
 	if outcome.Code == providers.CodeSeveralPayments {
 		f.review("duplicate_charge", "The provider has more than one live payment under this order's key.")
@@ -261,18 +271,25 @@ func (f *fold) outOfStock(e Event) {
 // CodeOutOfStock is the code of a reserve step that found too little.
 const CodeOutOfStock = "out_of_stock"
 
-// reservationLost undoes a charge whose goods are gone: the money goes back.
+// reservationLost goes on without the goods: a charge that was to sell them is given back, and a way back has nothing left
+// to release.
 func (f *fold) reservationLost(e Event) {
-	if e.Call != CallNone {
-		f.answered(e)
-	}
-	f.compensate()
-	confirm := f.saga.addStep(StepConfirm, StepFailed, "")
-	confirm.Code = "reservation_lost"
 	if reserve := f.saga.step(StepReserve); reserve != nil {
 		reserve.Status = StepUndone
 	}
-	f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider)
+	if e.Call != CallNone {
+		f.answered(e)
+	}
+	switch f.saga.State {
+	case Charged:
+		f.compensate()
+		confirm := f.saga.addStep(StepConfirm, StepFailed, "")
+		confirm.Code = "reservation_lost"
+		f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider)
+	case Compensating:
+	default:
+		f.err = errors.Join(f.err, fmt.Errorf("saga in state %s has no use for its reservation", f.saga.State))
+	}
 }
 
 func (f *fold) compensate() {

@@ -12,6 +12,8 @@ type Policy struct {
 	AwaitDeadline time.Duration
 	// ProcessingDeadline is how long a provider may take to tell how a payment ended.
 	ProcessingDeadline time.Duration
+	// RefundDeadline is how long a provider may take to carry out a refund that it has accepted.
+	RefundDeadline time.Duration
 	// MaxFailures is how many turns in a row may bring nothing before a person must look.
 	MaxFailures int
 	// Windows are the limits of the saga's provider.
@@ -35,9 +37,10 @@ const (
 // DefaultPolicy gives the limits that suit card payments. The windows are the provider's.
 func DefaultPolicy() Policy {
 	return Policy{
-		AwaitDeadline:      30 * time.Minute,   // issuers end a challenge after 10 to 15 minutes; people try twice
-		ProcessingDeadline: 7 * 24 * time.Hour, // bank debits settle in three to five working days
-		MaxFailures:        200,                // with the longest pause: a good day, longer than the re-POST window
+		AwaitDeadline:      30 * time.Minute,    // issuers end a challenge after 10 to 15 minutes; people try twice
+		ProcessingDeadline: 7 * 24 * time.Hour,  // bank debits settle in three to five working days
+		RefundDeadline:     30 * 24 * time.Hour, // a refund can still fail at Stripe after 30 days
+		MaxFailures:        400,                 // a day and a half at the longest pause: past the re-POST window and the search
 	}
 }
 

@@ -61,7 +61,8 @@ type Store interface {
 	Apply(ctx context.Context, change Change) (Saga, error)
 	// TakeOver takes a lease that has run out, if its fence is still the given one. Errors: ErrLeaseLost.
 	TakeOver(ctx context.Context, ref Ref, fence int64, lease time.Duration) (Saga, error)
-	// ClaimDue takes the leases of up to limit sagas that are due and that nobody drives.
+	// ClaimDue takes the leases of up to limit sagas that are due and that nobody drives. Those that cannot be read are left
+	// out and named in the error; the others are returned beside it.
 	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]Saga, error)
 	// Renew prolongs a lease that is still the newest. Errors: ErrLeaseLost.
 	Renew(ctx context.Context, ref Ref, fence int64, lease time.Duration) error

@@ -37,6 +37,20 @@ type reaction struct {
 	step StepStatus
 }
 
+// fits tells whether a call is made in this state, and so whether its outcome may come in.
+func fits(call Call, state State) bool {
+	switch call {
+	case CallCharge:
+		return state == Charging
+	case CallLookup:
+		return state == Charging || state == Awaiting
+	case CallVoid, CallRefund, CallCheckRefund:
+		return state == Compensating
+	case CallNone:
+	}
+	return false
+}
+
 // reactions is the table of what each outcome of each call means. It has a row for every pair. Two things it never says:
 // that an unknown outcome is a failure, and that a busy provider says anything about an earlier send.
 var reactions = map[Call]map[providers.OutcomeKind]reaction{

@@ -39,7 +39,7 @@ type Config struct {
 type Runner struct {
 	Config
 
-	slots  chan struct{} // of requests
+	slots  chan struct{}   // of requests
 	base   context.Context //nolint:containedctx // the runner's own life: it ends when calls must be cut off
 	cancel context.CancelFunc
 	mu     sync.Mutex // guards draining against the group's last Wait

@@ -8,6 +8,7 @@ func showOrder(s *Saga) {
 	s.Order.Status = orderStatus(s)
 	payment := &s.Order.Payment
 	payment.Status = paymentStatus(s)
+	payment.ProviderReference = s.chargeReference()
 	switch payment.Status {
 	case PaymentCaptured:
 		payment.CapturedAmount = s.Order.Amount

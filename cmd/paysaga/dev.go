@@ -53,6 +53,9 @@ it ends, the database does not.`,
 
 // dev starts what a system needs, in order, and ends it in reverse.
 func dev(ctx context.Context, out io.Writer, dir, address string) error {
+	if err := refuseSecondDev(ctx, dir); err != nil {
+		return err
+	}
 	place, err := openPlayground(ctx, dir, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return err

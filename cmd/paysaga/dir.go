@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +36,7 @@ func addDirFlag(command *cobra.Command) *string {
 }
 
 func readDevFile(dir string) (devFile, error) {
-	content, err := os.ReadFile(filepath.Join(dir, devFileName))
+	content, err := os.ReadFile(filepath.Join(dir, devFileName)) //nolint:gosec // the folder is the caller's own
 	if err != nil {
 		return devFile{}, fmt.Errorf("read what paysaga dev wrote: %w", err)
 	}
@@ -42,6 +45,29 @@ func readDevFile(dir string) (devFile, error) {
 		return devFile{}, fmt.Errorf("read what paysaga dev wrote: %w", err)
 	}
 	return file, nil
+}
+
+// refuseSecondDev keeps two of them from sharing a folder: each would take the other's file away. What a killed one left
+// behind does not count.
+func refuseSecondDev(ctx context.Context, dir string) error {
+	file, err := readDevFile(dir)
+	if err != nil {
+		return nil // none runs here
+	}
+	const patience = time.Second // it is on this machine
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, file.BaseURL+"/healthz", nil)
+	if err != nil {
+		return nil // not a file of ours
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil // it has ended
+	}
+	_ = answer.Body.Close()
+	return fmt.Errorf("\"paysaga dev\" runs in %s already, as process %d at %s; use it, end it, or name another --dir",
+		dir, file.PID, file.BaseURL)
 }
 
 // write puts the file into place whole: a script that waits for it never sees a part.

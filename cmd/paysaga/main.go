@@ -34,7 +34,7 @@ func run() int {
 	if err == nil {
 		return 0
 	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	for _, line := range complaints(err) {
 		fmt.Fprintln(os.Stderr, "paysaga:", line)
 	}
 	if _, ok := err.(usageError); ok { //nolint:errorlint // only what the flag parser made, never something wrapped
@@ -42,6 +42,22 @@ func run() int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// complaints are an error's lines, one for each thing that is wrong. Lines that are indented, as the database driver's for
+// each address that it tried, go on with the line before.
+func complaints(err error) []string {
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		rest, indented := strings.CutPrefix(line, "\t")
+		switch last := len(lines) - 1; {
+		case !indented || last < 0:
+			lines = append(lines, line)
+		case !strings.HasSuffix(lines[last], rest): // the same address may have been tried twice
+			lines[last] += " " + rest
+		}
+	}
+	return lines
 }
 
 // usageError is a mistake in how a command was called.
@@ -80,11 +96,14 @@ Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly.`,
 	return root
 }
 
-// wrapArguments makes wrong arguments usage errors, as wrong flags are.
+// wrapArguments makes wrong arguments and missing flags usage errors, as wrong flags are.
 func wrapArguments(command *cobra.Command) {
 	if check := command.Args; check != nil {
 		command.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
+				return usageError{err}
+			}
+			if err := cmd.ValidateRequiredFlags(); err != nil {
 				return usageError{err}
 			}
 			return nil

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/pressly/goose/v3"
 	"github.com/spf13/cobra"
 
 	"paysaga/migrations"
@@ -45,6 +47,10 @@ func migrate(cmd *cobra.Command, dir, done string, do func(context.Context, stri
 		return err
 	}
 	files, err := do(cmd.Context(), url)
+	if errors.Is(err, goose.ErrNoNextVersion) {
+		fmt.Fprintln(cmd.OutOrStdout(), "there is no migration to take back")
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paysaga/api"
+	"paysaga/internal/config"
 	"paysaga/providers"
 )
 
@@ -147,7 +148,7 @@ func printOrder(out io.Writer, o api.Order, s api.Saga) error {
 type apiClient struct{ server, key string }
 
 func newAPIClient(dir string) (apiClient, error) {
-	c := apiClient{server: os.Getenv("PAYSAGA_SERVER"), key: os.Getenv("PAYSAGA_API_KEY")}
+	c := apiClient{server: os.Getenv(config.ServerVariable), key: os.Getenv(config.APIKeyVariable)}
 	if c.server != "" && c.key != "" {
 		return c, nil
 	}

@@ -32,6 +32,8 @@ const (
 	readHeaderTimeout = 10 * time.Second
 )
 
+var errNoSchema = errors.New("the database has no schema of paysaga yet: run \"paysaga migrate up\"")
+
 // system is paysaga as one process runs it: the API, the recovery worker, or both.
 type system struct {
 	store    *postgres.Store
@@ -57,7 +59,7 @@ func newSystem(ctx context.Context, c config.Config, logger *slog.Logger) (*syst
 
 func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, logger *slog.Logger) (*system, error) {
 	if err := store.Ping(ctx); err != nil {
-		return nil, errors.New("the database has no schema of paysaga yet: run \"paysaga migrate up\"")
+		return nil, errNoSchema
 	}
 	adapters, err := newProviders(c)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 type Config struct {
 	DatabaseURL Secret // how to reach PostgreSQL, a URL or "key=value" pairs; it may hold a password
 	Addr        string // host:port to listen on; port 0 picks a free one
-	PublicURL   string // where shops and browsers reach paysaga, without a slash at the end; empty when not set
 
 	Lease            time.Duration // how long a claim on a saga holds unless it is renewed
 	CallTimeout      time.Duration // the longest wait for one provider call

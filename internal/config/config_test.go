@@ -66,7 +66,7 @@ func TestLoadEverySetting(t *testing.T) {
 	t.Parallel()
 	got, err := config.Load([]string{
 		"DATABASE_URL=host=/run/postgresql dbname=paysaga", "PAYSAGA_ENCRYPTION_KEYS=k1:" + encryptionKey,
-		"PAYSAGA_ADDR=[::1]:0", "PAYSAGA_PUBLIC_URL=https://pay.example.com/", "PAYSAGA_MAX_BODY=1024",
+		"PAYSAGA_ADDR=[::1]:0", "PAYSAGA_MAX_BODY=1024",
 		"STRIPE_API_KEY=rk_live_abc\n", "STRIPE_BASE_URL=https://proxy.example.com/stripe/",
 		"PAYSAGA_LEASE=100ms", "PAYSAGA_CALL_TIMEOUT=100ms", "PAYSAGA_RECOVERY_INTERVAL=10ms",
 		"PAYSAGA_AWAIT_DEADLINE=1s", "PAYSAGA_DRAIN_TIMEOUT=100ms", "PAYSAGA_RETENTION=24h",
@@ -77,7 +77,7 @@ func TestLoadEverySetting(t *testing.T) {
 	}
 	want := config.Config{
 		DatabaseURL: "host=/run/postgresql dbname=paysaga", Addr: "[::1]:0",
-		PublicURL: "https://pay.example.com", MaxBody: 1024,
+		MaxBody: 1024,
 		Lease: 100 * time.Millisecond, CallTimeout: 100 * time.Millisecond, RecoveryInterval: 10 * time.Millisecond,
 		AwaitDeadline: time.Second, DrainTimeout: 100 * time.Millisecond, Retention: 24 * time.Hour,
 		Stripe:    config.Stripe{APIKey: "rk_live_abc", BaseURL: "https://proxy.example.com/stripe"},
@@ -131,9 +131,6 @@ func TestLoadRefuses(t *testing.T) {
 		{"no port", []string{"PAYSAGA_ADDR=localhost"}, "PAYSAGA_ADDR: is no address"},
 		{"a port's name", []string{"PAYSAGA_ADDR=localhost:http"}, "PAYSAGA_ADDR: is no address"},
 		{"a port too high", []string{"PAYSAGA_ADDR=localhost:65536"}, "PAYSAGA_ADDR: is no address"},
-		{"a public URL without scheme", []string{"PAYSAGA_PUBLIC_URL=pay.example.com"}, "PAYSAGA_PUBLIC_URL: is no base URL"},
-		{"a public URL with a query", []string{"PAYSAGA_PUBLIC_URL=https://pay.example.com?a=b"}, "PAYSAGA_PUBLIC_URL: is no base URL"},
-		{"a public URL without host", []string{"PAYSAGA_PUBLIC_URL=https://:443"}, "PAYSAGA_PUBLIC_URL: is no base URL"},
 		{"a body limit with a unit", []string{"PAYSAGA_MAX_BODY=64KiB"}, "PAYSAGA_MAX_BODY: is no number of bytes"},
 		{"a body limit too low", []string{"PAYSAGA_MAX_BODY=1023"}, "PAYSAGA_MAX_BODY: is 1023; it must be between 1024 and 1048576"},
 		{"a body limit too high", []string{"PAYSAGA_MAX_BODY=1048577"}, "PAYSAGA_MAX_BODY: is 1048577; it must be between 1024 and 1048576"},

@@ -75,6 +75,13 @@ const ownPrefix = "PAYSAGA_"
 // testPrefix starts the variables that only the tests read, such as PAYSAGA_TEST_DATABASE_URL.
 const testPrefix = ownPrefix + "TEST_"
 
+// ServerVariable and APIKeyVariable tell the commands that ask an API which one, and with which key. `paysaga serve` has no
+// use for them and does not mind them.
+const (
+	ServerVariable = ownPrefix + "SERVER"
+	APIKeyVariable = ownPrefix + "API_KEY" //nolint:gosec // a name
+)
+
 // serviceLink is the shape of variables that Kubernetes sets in every container for a service that is called paysaga or
 // paysaga-something: PAYSAGA_SERVICE_HOST, PAYSAGA_PORT, PAYSAGA_PORT_8080_TCP_ADDR. Nobody mistyped those.
 var serviceLink = regexp.MustCompile(
@@ -89,7 +96,8 @@ func (e environment) unknownVariables() []*SettingError {
 	}
 	var unknown []string
 	for name := range e {
-		own := strings.HasPrefix(name, ownPrefix) && !strings.HasPrefix(name, testPrefix)
+		own := strings.HasPrefix(name, ownPrefix) && !strings.HasPrefix(name, testPrefix) &&
+			name != ServerVariable && name != APIKeyVariable
 		if own && !slices.Contains(known, name) && !serviceLink.MatchString(name) {
 			unknown = append(unknown, name)
 		}

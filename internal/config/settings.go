@@ -126,11 +126,6 @@ func connectionSettings() []setting {
 			Description: "Host and port to listen on. Port 0 picks a free one.",
 		}, func(c *Config, value string) error { return parseAddr(&c.Addr, value) }},
 		{Setting{
-			Name:        "PAYSAGA_PUBLIC_URL",
-			Description: "Where shops and browsers reach paysaga.",
-			Example:     "https://pay.example.com",
-		}, func(c *Config, value string) error { return parseBaseURL(&c.PublicURL, value) }},
-		{Setting{
 			Name: "PAYSAGA_MAX_BODY", Default: "65536",
 			Description: "The longest request body, in bytes: 1024 to 1048576.",
 		}, func(c *Config, value string) error { return parseBytes(&c.MaxBody, value, minMaxBody, maxMaxBody) }},
@@ -162,7 +157,7 @@ func timeSettings() []setting {
 			"How often to look for sagas that nobody drives.",
 			func(c *Config) *time.Duration { return &c.RecoveryInterval }),
 		durationSetting(awaitDeadlineName, "30m", minAwaitDeadline, maxAwaitDeadline,
-			"How long an order waits for its customer, or for a provider that is still processing.",
+			"How long an order waits for its customer. A provider that is still processing is waited for seven days.",
 			func(c *Config) *time.Duration { return &c.AwaitDeadline }),
 		durationSetting(drainTimeoutName, "25s", minDrainTimeout, maxDrainTimeout,
 			"How long a stopping server lets running orders finish. Not shorter than a provider call.",

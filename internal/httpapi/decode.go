@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"paysaga/api"
 	"paysaga/internal/idempotency"
+	"paysaga/saga"
 )
 
 // decode reads a request's body by the named schema of the contract into target. Its problems name every place that must
@@ -36,6 +38,9 @@ func (s *server) decode(w http.ResponseWriter, r *http.Request, schema string, t
 	}
 	value, err := canonical(body)
 	if err != nil {
+		return err
+	}
+	if err := refuseZeroCharacters(value); err != nil {
 		return err
 	}
 	if err := s.checkSchema(schema, value); err != nil {
@@ -66,8 +71,33 @@ func canonical(body []byte) (jsontext.Value, error) {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		detail = "A name comes twice; which value is meant cannot be told."
 	}
-	return nil, &problem{
-		kind: invalidRequest, detail: detail, errors: []api.FieldError{{Pointer: string(syntax.JSONPointer), Detail: detail}},
+	return nil, badPlace(syntax.JSONPointer, detail)
+}
+
+// longestPointer bounds the place that an error names; a longer one than this helps nobody to find it.
+const longestPointer = 256
+
+func badPlace(pointer jsontext.Pointer, detail string) *problem {
+	if len(pointer) > longestPointer {
+		pointer = ""
+	}
+	return &problem{kind: invalidRequest, detail: detail, errors: []api.FieldError{{Pointer: string(pointer), Detail: detail}}}
+}
+
+// refuseZeroCharacters refuses U+0000 in texts and names: JSON allows it, the database has no way to keep it.
+func refuseZeroCharacters(value jsontext.Value) error {
+	decoder := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		token, err := decoder.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return newProblem(invalidRequest, "The body is not valid JSON.")
+		}
+		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {
+			return badPlace(decoder.StackPointer(), "The character U+0000 cannot be kept.")
+		}
 	}
 }
 
@@ -106,13 +136,29 @@ func fieldErrors(err error) []api.FieldError {
 	if !errors.As(err, &one) {
 		return []api.FieldError{{Detail: "The body does not fit the contract."}}
 	}
-	pointer := ""
-	var pointerSb111 strings.Builder
+	pointer := jsontext.Pointer("")
 	for _, part := range one.JSONPointer() {
-		pointerSb111.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
+		pointer = pointer.AppendToken(part)
 	}
-	pointer += pointerSb111.String()
-	return []api.FieldError{{Pointer: pointer, Detail: sentence(one.Reason)}}
+	if unknown := unknownFields(one, pointer); len(unknown) > 0 {
+		return unknown
+	}
+	return []api.FieldError{{Pointer: string(pointer), Detail: sentence(one.Reason)}}
+}
+
+// unknownFields names the fields that a closed object must not have; the validator names the object alone.
+func unknownFields(err *openapi3.SchemaError, object jsontext.Pointer) []api.FieldError {
+	fields, ok := err.Value.(map[string]any)
+	if !ok || err.SchemaField != "properties" {
+		return nil
+	}
+	var places []api.FieldError
+	for name := range fields {
+		if _, known := err.Schema.Properties[name]; !known {
+			places = append(places, api.FieldError{Pointer: string(object.AppendToken(name)), Detail: "There is no such field."})
+		}
+	}
+	return places
 }
 
 // sentence makes the validator's reason one: "Number must be at least 1.".
@@ -154,8 +200,14 @@ func (s *server) checkParameters(next http.Handler) http.Handler {
 			if parameter.Value.In == openapi3.ParameterInHeader {
 				continue // the Idempotency-Key has a parser of its own
 			}
-			if err := openapi3filter.ValidateParameter(r.Context(), input, parameter.Value); err != nil {
-				s.fail(w, r, parameterProblem(parameter.Value.Name, err))
+			err := openapi3filter.ValidateParameter(r.Context(), input, parameter.Value)
+			if err != nil && operation.Responses.Status(http.StatusBadRequest) == nil {
+				err = saga.ErrNotFound // where nothing can be mended, a malformed name is one that does not exist
+			} else if err != nil {
+				err = parameterProblem(parameter.Value.Name, err)
+			}
+			if err != nil {
+				s.fail(w, r, err)
 				return
 			}
 		}

@@ -5,13 +5,18 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"net/mail"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"paysaga/api"
@@ -96,11 +101,26 @@ func (s *server) decideOrder(
 		return saga.Answer{}, false, err
 	}
 	answer, err = s.Runner.Start(ctx, claim, toOrder(request))
-	if errors.Is(err, saga.ErrUnknownProvider) {
+	var unknown *saga.UnknownSKUError
+	switch {
+	case errors.Is(err, saga.ErrUnknownProvider):
 		detail := fmt.Sprintf("The provider %q is not set up on this server.", request.Payment.Provider)
 		err = &problem{kind: providerUnknown, detail: detail, errors: []api.FieldError{{Pointer: "/payment/provider", Detail: detail}}}
+	case errors.As(err, &unknown):
+		err = unknownSKUProblem(unknown, request.Items)
 	}
 	return answer, false, err
+}
+
+// unknownSKUProblem names the lines whose SKU has no stock record.
+func unknownSKUProblem(unknown *saga.UnknownSKUError, items []api.Item) *problem {
+	p := newProblem(unknownSKU, "There is no stock record of %s.", strings.Join(unknown.SKUs, ", "))
+	for i, item := range items {
+		if slices.Contains(unknown.SKUs, item.SKU) {
+			p.errors = append(p.errors, api.FieldError{Pointer: fmt.Sprintf("/items/%d/sku", i), Detail: "The SKU has no stock record."})
+		}
+	}
+	return p
 }
 
 // waitProblem asks to come back when the lease ends at the latest; the answer is usually there much sooner, so never to
@@ -141,10 +161,37 @@ func checkOrder(o api.OrderRequest) error {
 	if looksLikeCard(o.Payment.Method) {
 		bad("/payment/method", "This looks like a card number, which must never be sent here. Send the provider's token for it.")
 	}
+	places = append(places, checkTexts(o)...)
 	if len(places) > 0 {
 		return &problem{kind: invalidRequest, detail: summary(places), errors: places}
 	}
 	return nil
+}
+
+// longestNoteName is the contract's limit for a name in the metadata; OpenAPI 3.0 has no words for it.
+const longestNoteName = 40
+
+// checkTexts checks those texts of which the schema only knows the length.
+func checkTexts(o api.OrderRequest) []api.FieldError {
+	var places []api.FieldError
+	if o.Customer != nil && o.Customer.Email != "" {
+		if parsed, err := mail.ParseAddress(o.Customer.Email); err != nil || parsed.Address != o.Customer.Email {
+			places = append(places, api.FieldError{Pointer: "/customer/email", Detail: "This is no e-mail address."})
+		}
+	}
+	if o.Payment.ReturnURL != "" {
+		if parsed, err := url.Parse(o.Payment.ReturnURL); err != nil || parsed.Hostname() == "" {
+			places = append(places, api.FieldError{Pointer: "/payment/return_url", Detail: "This is no URL."})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
+		if utf8.RuneCountInString(name) > longestNoteName {
+			pointer := jsontext.Pointer("/metadata").AppendToken(name)
+			detail := fmt.Sprintf("The name has more than %d characters.", longestNoteName)
+			places = append(places, api.FieldError{Pointer: string(pointer), Detail: detail})
+		}
+	}
+	return places
 }
 
 // looksLikeCard recognizes 12 to 19 digits, spaces and hyphens aside: the lengths of card numbers (ISO/IEC 7812).

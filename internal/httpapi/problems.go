@@ -121,7 +121,6 @@ const defaultRetryAfter = 2 * time.Second
 func problemOf(err error) *problem {
 	var known *problem
 	var badKey *idempotency.KeyError
-	var unknown *saga.UnknownSKUError
 	var badPayment *providers.RequestError
 	switch {
 	case errors.As(err, &known):
@@ -131,8 +130,6 @@ func problemOf(err error) *problem {
 	case errors.Is(err, idempotency.ErrKeyMissing):
 		const detail = "Send an Idempotency-Key header with a new UUID for each order, and the same one for its repeats."
 		return &problem{kind: keyMissing, detail: detail, errors: []api.FieldError{{Header: "Idempotency-Key", Detail: detail}}}
-	case errors.As(err, &unknown):
-		return newProblem(unknownSKU, "There is no stock record of %s.", strings.Join(unknown.SKUs, ", "))
 	case errors.As(err, &badPayment):
 		return &problem{kind: paymentInvalid, detail: badPayment.Detail, errors: []api.FieldError{{
 			Pointer: "/" + strings.ReplaceAll(badPayment.Field, ".", "/"), Detail: badPayment.Detail,

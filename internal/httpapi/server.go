@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -75,11 +76,23 @@ func New(c Config) (http.Handler, error) {
 	router.Use(s.logRequests, s.catchPanics, s.secureHeaders, s.authenticate)
 	router.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, saga.ErrNotFound) })
 	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(allowedMethods(router, r.URL.Path), ", "))
 		s.fail(w, r, newProblem(methodNotAllowed, "%s does not apply to this address.", r.Method))
 	})
 	return api.HandlerWithOptions(s, api.ChiServerOptions{
 		BaseRouter: router, Middlewares: []api.MiddlewareFunc{s.checkParameters}, ErrorHandlerFunc: s.failParameter,
 	}), nil
+}
+
+// allowedMethods are those of the contract's methods that an address takes.
+func allowedMethods(router chi.Routes, path string) []string {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		if router.Match(chi.NewRouteContext(), method, path) {
+			allowed = append(allowed, method)
+		}
+	}
+	return allowed
 }
 
 // route is the pattern that the request met, "/v1/orders/{id}"; never the address itself, which can hold names.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"net/http"
+	"regexp"
 
 	"paysaga/api"
 	"paysaga/saga"
@@ -33,12 +34,15 @@ func (s *server) GetStock(w http.ResponseWriter, r *http.Request, sku api.SKU) {
 	s.sendJSON(w, r, showStock(stock))
 }
 
+// skuForm is the contract's form of a SKU, which a cursor of the stock holds.
+var skuForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
 // ListStock shows an account's stock, by SKU.
 func (s *server) ListStock(w http.ResponseWriter, r *http.Request, params api.ListStockParams) {
 	after, limit := "", limitOf(params.Limit)
 	if params.Cursor != nil {
 		sku, err := base64.RawURLEncoding.DecodeString(*params.Cursor)
-		if err != nil {
+		if err != nil || !skuForm.Match(sku) {
 			s.fail(w, r, errBadCursor)
 			return
 		}

@@ -194,7 +194,26 @@ func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	return s.load(ctx, refs)
+	sagas, err := s.load(ctx, refs)
+	if err != nil {
+		return s.loadEach(ctx, refs)
+	}
+	return sagas, nil
+}
+
+// loadEach reads sagas one by one, so that one that cannot be read does not keep the others from being driven.
+func (s *Store) loadEach(ctx context.Context, refs []saga.Ref) ([]saga.Saga, error) {
+	var readable []saga.Saga
+	var errs []error
+	for _, ref := range refs {
+		one, err := s.load(ctx, []saga.Ref{ref})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("saga %s: %w", ref.Key, err))
+			continue
+		}
+		readable = append(readable, one...)
+	}
+	return readable, errors.Join(errs...)
 }
 
 // Renew prolongs the lease on the saga and on its key.

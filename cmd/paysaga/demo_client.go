@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/api"
+)
+
+// Limits of the shop's patience with one order.
+const (
+	// maxSends and orderTimeout are far more than any order of the demo needs.
+	maxSends     = 100
+	orderTimeout = 30 * time.Second
+	// sendTimeout is longer than the server may take: three calls to a provider that does not answer.
+	sendTimeout = 15 * time.Second
+	// firstPause and longestPause are for errors that come without Retry-After.
+	firstPause   = 50 * time.Millisecond
+	longestPause = 5 * time.Second
+	// maxAnswer is far above any answer of the API.
+	maxAnswer = 1 << 20
+)
+
+// shop is a client that does what the contract says: it repeats with the same key and the same body until it has an answer.
+type shop struct {
+	http   *http.Client
+	secret string
+	server atomic.Pointer[string]
+
+	mu           sync.Mutex
+	answers      map[string]reply // by key
+	contradicted []string         // keys that gave two different answers
+	numbers      shopNumbers
+}
+
+// shopNumbers are a shop's requests so far.
+type shopNumbers struct {
+	sent   int // POSTs of orders
+	lost   int // that ended without an answer
+	waited int // that were answered with 409
+}
+
+func newShop(secret string) *shop {
+	transport := &http.Transport{MaxIdleConnsPerHost: maxDemoConcurrency} // no proxy: the server is on this machine
+	return &shop{http: &http.Client{Transport: transport, Timeout: sendTimeout}, secret: secret, answers: map[string]reply{}}
+}
+
+func (s *shop) setServer(url string) { s.server.Store(&url) }
+
+func (s *shop) numbersNow() shopNumbers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numbers
+}
+
+// told is what the shop was told in all: the answer of each key, and those that contradict it.
+func (s *shop) told() (answers map[string]reply, contradicted []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.answers), slices.Clone(s.contradicted)
+}
+
+// get reads from the API.
+func (s *shop) get(ctx context.Context, path string, into any) error {
+	return apiClient{server: *s.server.Load(), key: s.secret}.get(ctx, path, into)
+}
+
+// reply is an answer to a POST of an order.
+type reply struct {
+	status     int
+	body       []byte
+	replayed   bool
+	retryAfter time.Duration
+}
+
+func (r reply) same(other reply) bool {
+	return r.status == other.status && bytes.Equal(r.body, other.body)
+}
+
+// orderID is the order that the answer is about: itself, or the one that a problem left behind.
+func (r reply) orderID() uuid.UUID {
+	if r.status >= http.StatusBadRequest {
+		id, err := uuid.Parse(path.Base(r.problem().Instance))
+		if err != nil {
+			return uuid.Nil
+		}
+		return id
+	}
+	return r.order().ID
+}
+
+// order is the zero Order when the answer is none.
+func (r reply) order() api.Order {
+	var order api.Order
+	if r.status >= http.StatusBadRequest || json.Unmarshal(r.body, &order) != nil {
+		return api.Order{}
+	}
+	return order
+}
+
+// problem is the zero Problem when the answer is none.
+func (r reply) problem() api.Problem {
+	var p api.Problem
+	if r.status < http.StatusBadRequest || json.Unmarshal(r.body, &p) != nil {
+		return api.Problem{}
+	}
+	return p
+}
+
+// word is what the answer says in a word: the order's status, or the last part of the problem's type.
+func (r reply) word() string {
+	if r.status >= http.StatusBadRequest {
+		return path.Base(r.problem().Type)
+	}
+	return string(r.order().Status)
+}
+
+// String is how the scenes tell of an answer.
+func (r reply) String() string {
+	if r.status == 0 {
+		return "no answer"
+	}
+	return strconv.Itoa(r.status) + " " + r.word()
+}
+
+// send sends an order once.
+func (s *shop) send(ctx context.Context, key string, order api.OrderRequest) (reply, error) {
+	body, err := json.Marshal(order)
+	if err != nil {
+		return reply{}, fmt.Errorf("encode order: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, *s.server.Load()+"/v1/orders", bytes.NewReader(body))
+	if err != nil {
+		return reply{}, fmt.Errorf("send order: %w", err)
+	}
+	request.GetBody = nil // net/http would repeat by itself what this demo wants to see and count
+	request.Header.Set("Idempotency-Key", key)
+	answer, err := s.do(request)
+	if err != nil {
+		return reply{}, fmt.Errorf("send order: %w", err)
+	}
+	return answer, nil
+}
+
+// do makes one request and reads its answer whole.
+func (s *shop) do(request *http.Request) (reply, error) {
+	request.Header.Set("Authorization", "Bearer "+s.secret)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := s.http.Do(request)
+	if err != nil {
+		return reply{}, err //nolint:wrapcheck // callers say what they asked
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read to its end
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return reply{}, fmt.Errorf("read answer: %w", err)
+	}
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // absent or not a number: none
+	return reply{
+		status: answer.StatusCode, body: content,
+		replayed: answer.Header.Get("Idempotency-Replayed") == "true", retryAfter: time.Duration(seconds) * time.Second,
+	}, nil
+}
+
+// place sends an order until it has an answer.
+func (s *shop) place(ctx context.Context, key string, order api.OrderRequest) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
+	defer cancel()
+	for sends := 1; ; sends++ {
+		answer, err := s.send(ctx, key, order)
+		s.count(answer, err)
+		pause, again := repeatAfter(answer, err, sends)
+		if !again {
+			s.keep(key, answer)
+			return answer, nil
+		}
+		if sends == maxSends || wait(ctx, pause) != nil {
+			return answer, errors.Join(fmt.Errorf("no final answer after %d sends, the last was %s", sends, answer), err)
+		}
+	}
+}
+
+// repeatAfter says whether the contract asks for a repeat, and after which pause: after no answer at all, 409, 429 and any 5xx.
+func repeatAfter(answer reply, err error, sends int) (pause time.Duration, again bool) {
+	unanswered := err != nil || answer.status >= http.StatusInternalServerError
+	if !unanswered && answer.status != http.StatusConflict && answer.status != http.StatusTooManyRequests {
+		return 0, false
+	}
+	if answer.retryAfter > 0 {
+		return min(answer.retryAfter, longestPause), true
+	}
+	pause = firstPause
+	for range min(sends-1, 10) { // doubled ten times it is over the longest
+		pause *= 2
+	}
+	return min(pause, longestPause), true
+}
+
+func (s *shop) count(answer reply, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numbers.sent++
+	if err != nil {
+		s.numbers.lost++
+	}
+	if answer.status == http.StatusConflict {
+		s.numbers.waited++
+	}
+}
+
+// keep notes the one answer of a key, and any other that should not be.
+func (s *shop) keep(key string, answer reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept, known := s.answers[key]
+	if !known {
+		s.answers[key] = answer
+		return
+	}
+	if !kept.same(answer) {
+		s.contradicted = append(s.contradicted, fmt.Sprintf("key %s gave %s, then %s", key, kept, answer))
+	}
+}
+
+// maxPages bounds a list: all orders of the largest demo, twice over.
+const maxPages = 2 * maxDemoOrders / pageSize
+
+// pageSize is the most that the API gives at once.
+const pageSize = 100
+
+// orders lists the account's orders, of one status or of all.
+func (s *shop) orders(ctx context.Context, status api.OrderStatus) ([]api.Order, error) {
+	var all []api.Order
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if status != "" {
+		query.Set("status", string(status))
+	}
+	for range maxPages {
+		var page api.OrderList
+		if err := s.get(ctx, "/v1/orders?"+query.Encode(), &page); err != nil {
+			return nil, fmt.Errorf("list orders: %w", err)
+		}
+		all = append(all, page.Data...)
+		if page.NextCursor == nil {
+			return all, nil
+		}
+		query.Set("cursor", *page.NextCursor)
+	}
+	return nil, fmt.Errorf("list orders: more than %d pages", maxPages)
+}
+
+// stock lists the account's stock.
+func (s *shop) stock(ctx context.Context) ([]api.Stock, error) {
+	var all []api.Stock
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	for range maxPages {
+		var page api.StockList
+		if err := s.get(ctx, "/v1/stock?"+query.Encode(), &page); err != nil {
+			return nil, fmt.Errorf("list stock: %w", err)
+		}
+		all = append(all, page.Data...)
+		if page.NextCursor == nil {
+			return all, nil
+		}
+		query.Set("cursor", *page.NextCursor)
+	}
+	return nil, fmt.Errorf("list stock: more than %d pages", maxPages)
+}
+
+// putStock sets a SKU's count before anything of it is sold.
+func (s *shop) putStock(ctx context.Context, sku string, onHand int64) error {
+	body, err := json.Marshal(api.StockRequest{OnHand: onHand})
+	if err != nil {
+		return fmt.Errorf("encode stock: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, *s.server.Load()+"/v1/stock/"+sku, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("put stock: %w", err)
+	}
+	answer, err := s.do(request)
+	if err != nil {
+		return fmt.Errorf("put stock: %w", err)
+	}
+	if answer.status != http.StatusOK {
+		return fmt.Errorf("put stock: the API answered %s", answer)
+	}
+	return nil
+}

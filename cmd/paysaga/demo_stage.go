@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/api"
+	"paysaga/internal/pgdev"
+	"paysaga/providers/sandbox"
+)
+
+// stage is the system on which the demo plays: database and sandbox belong to this process, the server is a child.
+type stage struct {
+	dir    string
+	place  *playground
+	shop   *shop
+	log    *os.File
+	server *serverProcess
+
+	stockBefore map[string]int64 // on hand before anything was sold, by SKU
+
+	fail func(error) // ends the demo when a part of the system ends that should not
+}
+
+const (
+	// demoMarker is a file that tells a folder of the demo's, which may be emptied, from any other.
+	demoMarker = "paysaga-demo"
+	serverLog  = "serve.log"
+)
+
+// openStage starts everything in an empty folder, so that no earlier demo's orders come up in this one.
+func openStage(ctx context.Context, dir string, fail func(error)) (*stage, error) {
+	if err := emptyFolder(ctx, dir); err != nil {
+		return nil, err
+	}
+	s := &stage{dir: dir, place: &playground{}, fail: fail}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var err error
+	// Never the database that DATABASE_URL names: that could be one with real orders in it.
+	if s.place.postgres, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, Logger: logger}); err != nil {
+		return nil, fmt.Errorf("the demo needs a PostgreSQL of its own: %w", err)
+	}
+	if err := s.open(ctx, logger); err != nil {
+		s.close()
+		return nil, err
+	}
+	go func() {
+		select {
+		case <-s.place.postgres.Done():
+			fail(errors.New("the private PostgreSQL ended by itself"))
+		case <-ctx.Done():
+		}
+	}()
+	return s, nil
+}
+
+func (s *stage) open(ctx context.Context, logger *slog.Logger) error {
+	if err := s.place.fill(ctx, s.dir, logger); err != nil {
+		return err
+	}
+	var err error
+	path := filepath.Join(s.dir, serverLog)
+	if s.log, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600); err != nil { //nolint:gosec // --dir says where
+		return fmt.Errorf("open the server's log: %w", err)
+	}
+	s.shop = newShop(s.place.secrets.MerchantKey)
+	if err := s.startServer(ctx); err != nil {
+		return err
+	}
+	stock, err := s.shop.stock(ctx)
+	if err != nil {
+		return err
+	}
+	s.stockBefore = map[string]int64{}
+	for _, one := range stock {
+		s.stockBefore[one.SKU] = one.OnHand
+	}
+	return nil
+}
+
+func emptyFolder(ctx context.Context, dir string) error {
+	marker := filepath.Join(dir, demoMarker)
+	content, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist), err == nil && len(content) == 0:
+	case err != nil:
+		return fmt.Errorf("look into the demo's folder: %w", err)
+	default:
+		if _, err := os.Stat(marker); err != nil {
+			return fmt.Errorf("%s has something in it that is not the demo's; move it away, or choose another place with --dir", dir)
+		}
+		err := pgdev.RemoveAbandoned(ctx, dir)
+		if errors.Is(err, pgdev.ErrInUse) {
+			return fmt.Errorf("another demo runs in %s; wait for it, or choose another place with --dir", dir)
+		}
+		if err != nil {
+			return fmt.Errorf("empty the demo's folder: %w", err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the demo's folder: %w", err)
+	}
+	return writePrivate(marker, []byte("paysaga demo empties this folder when it starts.\n"))
+}
+
+// startServer starts the next server; the shop talks to it from then on.
+func (s *stage) startServer(ctx context.Context) error {
+	started, err := launchServer(ctx, s.place.environ(), s.log, s.fail)
+	if err != nil {
+		return err
+	}
+	s.server = started
+	s.shop.setServer(started.url)
+	return nil
+}
+
+// close ends what was started, in reverse. A server that still runs was not told to stop in the regular way: the demo was
+// cut short.
+func (s *stage) close() {
+	if s.server != nil {
+		_ = s.server.stop() // on Ctrl-C the terminal asks it too, and asked twice it ends at once
+	}
+	if s.log != nil {
+		_ = s.log.Close() // every line that matters is in it
+	}
+	s.place.close()
+}
+
+// chargesOf are the payments in the ledger that were made for an order. The order's id is its saga's key, which every
+// payment carries.
+func (s *stage) chargesOf(id uuid.UUID) []sandbox.Charge {
+	var found []sandbox.Charge
+	for _, charge := range s.place.sandbox.Ledger() {
+		if charge.Reference == id.String() {
+			found = append(found, charge)
+		}
+	}
+	return found
+}
+
+func (s *stage) stock(ctx context.Context, sku string) (api.Stock, error) {
+	var stock api.Stock
+	err := s.shop.get(ctx, "/v1/stock/"+sku, &stock)
+	return stock, err
+}
+
+// pollPause is how often a state that comes by itself is looked at: often enough to show when it came.
+const pollPause = 50 * time.Millisecond
+
+// waitForEnd asks for an order until it has an end, or for as long as ought to suffice many times over.
+func (s *stage) waitForEnd(ctx context.Context, id uuid.UUID) (api.Order, error) {
+	const longest = 30 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("%s are over", longest))
+	defer cancel()
+	for {
+		var order api.Order
+		if err := s.shop.get(ctx, "/v1/orders/"+id.String(), &order); err != nil {
+			return order, err
+		}
+		if ended(order.Status) {
+			return order, nil
+		}
+		if err := wait(ctx, pollPause); err != nil {
+			return order, fmt.Errorf("the order has no end, it is %s: %w", order.Status, err)
+		}
+	}
+}
+
+// ended: in_review is none of the ends, as a person would have to look.
+func ended(status api.OrderStatus) bool {
+	switch status {
+	case api.OrderStatusConfirmed, api.OrderStatusFailed, api.OrderStatusCanceled:
+		return true
+	case api.OrderStatusProcessing, api.OrderStatusAwaiting, api.OrderStatusInReview:
+	}
+	return false
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx) //nolint:wrapcheck // callers say what they waited for
+	}
+}

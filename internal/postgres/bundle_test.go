@@ -1,0 +1,183 @@
+package postgres_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"paysaga/internal/pgdev/pgtest"
+	"paysaga/internal/postgres"
+	"paysaga/internal/seal"
+	"paysaga/providers"
+	"paysaga/saga"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	account = "shop1"
+	lease   = time.Hour // never runs out during a test
+)
+
+var policy = saga.Policy{
+	AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: time.Hour, MaxFailures: 5,
+	Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
+}
+
+// bundle is a store on a database of its own, with ten cups in stock.
+type bundle struct {
+	t     *testing.T
+	ctx   context.Context
+	pool  *pgxpool.Pool
+	store *postgres.Store
+}
+
+func newBundle(t *testing.T) *bundle {
+	t.Helper()
+	ring, err := seal.NewRing(seal.GenerateKey("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := pgtest.New(t)
+	b := &bundle{t: t, ctx: t.Context(), pool: pool, store: postgres.New(pool, ring)}
+	b.exec(`INSERT INTO accounts (id) VALUES ('shop1'), ('shop2')`)
+	b.putStock("cup", 10)
+	return b
+}
+
+func (b *bundle) exec(sql string, arguments ...any) {
+	b.t.Helper()
+	if _, err := b.pool.Exec(b.ctx, sql, arguments...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) count(sql string, arguments ...any) (n int) {
+	b.t.Helper()
+	if err := b.pool.QueryRow(b.ctx, sql, arguments...).Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+func (b *bundle) putStock(sku string, onHand int64) {
+	b.t.Helper()
+	if _, err := b.store.PutStock(b.ctx, account, sku, onHand); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) wantStock(sku string, onHand, reserved int64) {
+	b.t.Helper()
+	stock, err := b.store.GetStock(b.ctx, account, sku)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if stock.OnHand != onHand || stock.Reserved != reserved {
+		b.t.Errorf("%s: %d on hand, %d reserved; want %d and %d", sku, stock.OnHand, stock.Reserved, onHand, reserved)
+	}
+}
+
+func claimOf(name string) saga.Claim {
+	return saga.Claim{
+		AccountID: account, Endpoint: "POST /v1/orders", Key: fmt.Sprintf("key-%016s", name),
+		Fingerprint: sha256.Sum256([]byte(name)), Generation: 1, Retention: 24 * time.Hour,
+	}
+}
+
+func cups(quantity int64) []saga.Item {
+	return []saga.Item{{SKU: "cup", Quantity: quantity, UnitAmount: 600}}
+}
+
+// beginning is a saga and its first change, as a runner makes them.
+func (b *bundle) beginning(claim saga.Claim, items []saga.Item) saga.Change {
+	b.t.Helper()
+	s := saga.Saga{
+		AccountID: claim.AccountID, Generation: claim.Generation, State: saga.Started,
+		Key: saga.Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation),
+		Order: saga.Order{
+			Currency: "EUR", Items: items, Customer: saga.Customer{Reference: "c-1", Email: "c@example.com"},
+			Metadata: map[string]string{"basket": "b-1"}, Payment: saga.Payment{Provider: "fake", Method: "pm_1"},
+		},
+	}
+	s.Order.ID = s.Key
+	for _, item := range items {
+		s.Order.Amount += item.Quantity * item.UnitAmount
+	}
+	return b.advance(s, saga.Event{Kind: saga.Resume})
+}
+
+func (b *bundle) advance(s saga.Saga, e saga.Event) saga.Change {
+	b.t.Helper()
+	change, err := saga.Advance(s, e, policy)
+	if err != nil {
+		b.t.Fatalf("advance: %v", err)
+	}
+	return change
+}
+
+// begin is an order for two cups whose charge is about to be sent.
+func (b *bundle) begin(name string) saga.Saga {
+	b.t.Helper()
+	claim := claimOf(name)
+	begun, err := b.store.Begin(b.ctx, claim, b.beginning(claim, cups(2)), lease)
+	if err != nil {
+		b.t.Fatalf("begin: %v", err)
+	}
+	return begun
+}
+
+// outcome is the change that an outcome of a call brings, ready to be written.
+func (b *bundle) outcome(s saga.Saga, call saga.Call, outcome providers.Outcome) saga.Change {
+	b.t.Helper()
+	change := b.advance(s, saga.Event{Kind: saga.Answered, Call: call, Outcome: outcome, Sends: 1})
+	change.Release = change.Pause > 0 || change.After.State.Ended()
+	change.After.Order.UpdatedAt = s.ReadAt
+	if change.Release && !s.Answered {
+		change.Answer = &saga.Answer{Status: 201, Headers: map[string]string{"Location": "/here"}, Body: []byte(answerText)}
+	}
+	return change
+}
+
+const answerText = "the answer in plain text"
+
+func (b *bundle) apply(change saga.Change) saga.Saga {
+	b.t.Helper()
+	applied, err := b.store.Apply(b.ctx, change)
+	if err != nil {
+		b.t.Fatalf("apply: %v", err)
+	}
+	return applied
+}
+
+func (b *bundle) get(s saga.Saga) saga.Saga {
+	b.t.Helper()
+	found, err := b.store.GetOrder(b.ctx, s.AccountID, s.Order.ID)
+	if err != nil {
+		b.t.Fatalf("get order: %v", err)
+	}
+	return found
+}
+
+func ref(s saga.Saga) saga.Ref { return saga.Ref{AccountID: s.AccountID, Key: s.Key} }
+
+// lapse lets the lease of one saga run out and makes it due.
+func (b *bundle) lapse(s saga.Saga) {
+	b.t.Helper()
+	b.exec(`UPDATE sagas SET locked_until = now(), next_attempt_at = now() WHERE key = $1 AND next_attempt_at IS NOT NULL`, s.Key)
+	b.exec(`UPDATE idempotency_keys SET locked_until = now() WHERE saga_key = $1 AND status = 'PROCESSING'`, s.Key)
+}
+
+var (
+	succeeded = providers.Outcome{Kind: providers.Succeeded, Reference: "pay_1"}
+	declined  = providers.Outcome{Kind: providers.Declined, Decline: &providers.Decline{Code: "card_declined", Bank: "lost_card", Hard: true}}
+	unknown   = providers.Outcome{Kind: providers.Unknown, Code: "timeout"}
+	action    = providers.Outcome{
+		Kind: providers.ActionRequired, Reference: "pay_1",
+		NextAction: &providers.NextAction{Type: "client_secret", ClientSecret: "pay_1_secret_in_plain_text"},
+	}
+)

@@ -1,0 +1,179 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"paysaga/internal/pgdev/pgtest"
+	"paysaga/migrations"
+)
+
+// SQLSTATEs of a broken rule.
+const (
+	checkViolation   = "23514"
+	uniqueViolation  = "23505"
+	foreignViolation = "23503"
+)
+
+// rule is a statement that the schema must refuse, whatever code sends it.
+type rule struct{ sql, code, constraint string }
+
+// schemaRules are tried on a database with one order for two cups, whose charge is about to be sent.
+func schemaRules() map[string]rule {
+	check := func(constraint, sql string) rule { return rule{sql, checkViolation, constraint} }
+	const newStep = `INSERT INTO saga_steps (account_id, saga_key, name, attempt, sub_key, status) SELECT account_id, key, `
+	return map[string]rule{
+		"more reserved than on hand":      check("stock_reserved_within_on_hand", `UPDATE stock SET reserved = 11`),
+		"less on hand than reserved":      check("stock_reserved_within_on_hand", `UPDATE stock SET on_hand = 1`),
+		"less than nothing reserved":      check("stock_reserved_within_on_hand", `UPDATE stock SET reserved = -1`),
+		"a SKU without a name":            check("", `INSERT INTO stock (account_id, sku, on_hand) VALUES ('shop1', '', 1)`),
+		"stock of nobody":                 {`INSERT INTO stock (account_id, sku, on_hand) VALUES ('nobody', 'cup', 1)`, foreignViolation, "stock_account_id_fkey"},
+		"an account with a bad name":      check("", `INSERT INTO accounts VALUES ('Not OK')`),
+		"a role outside the list":         check("", `INSERT INTO api_keys (account_id, id, name, role, hash) VALUES ('shop1', gen_random_uuid(), 'k', 'root', sha256('k'))`),
+		"a hash that is none":             check("", `INSERT INTO api_keys (account_id, id, name, role, hash) VALUES ('shop1', gen_random_uuid(), 'k', 'merchant', 'k')`),
+		"captured more than ordered":      check("orders_captured_within_amount", `UPDATE orders SET captured_amount = amount + 1`),
+		"captured less than nothing":      check("", `UPDATE orders SET captured_amount = -1`),
+		"refunded more than captured":     check("orders_refunded_within_captured", `UPDATE orders SET captured_amount = 10, refunded_amount = 11`),
+		"refunded less than nothing":      check("orders_refunded_within_captured", `UPDATE orders SET refunded_amount = -1`),
+		"an order for nothing":            check("", `UPDATE orders SET amount = 0`),
+		"an order's unknown status":       check("", `UPDATE orders SET status = 'lost'`),
+		"a payment's unknown status":      check("", `UPDATE orders SET payment_status = 'lost'`),
+		"a currency in small letters":     check("", `UPDATE orders SET currency = 'eur'`),
+		"a line of no pieces":             check("", `UPDATE order_items SET quantity = 0`),
+		"a line below nothing":            check("", `UPDATE order_items SET unit_amount = -1`),
+		"a SKU in two lines":              {`INSERT INTO order_items SELECT account_id, order_id, line + 1, sku, 1, 1 FROM order_items`, uniqueViolation, ""},
+		"a saga's unknown state":          check("", `UPDATE sagas SET state = 'lost'`),
+		"fewer failures than none":        check("", `UPDATE sagas SET failures = -1`),
+		"generation zero":                 check("", `UPDATE sagas SET generation = 0`),
+		"a live saga that is never due":   check("sagas_live_have_a_next_attempt", `UPDATE sagas SET next_attempt_at = NULL`),
+		"an ended saga that is due":       check("sagas_live_have_a_next_attempt", `UPDATE sagas SET state = 'completed'`),
+		"a parked saga that is due":       check("sagas_live_have_a_next_attempt", `UPDATE sagas SET state = 'needs_review'`),
+		"a saga without an order":         {`INSERT INTO sagas (account_id, key, order_id, generation, state, next_attempt_at, locked_until) SELECT id, gen_random_uuid(), uuid_nil, 1, 'started', now(), now() FROM accounts, (SELECT '00000000-0000-0000-0000-000000000000'::uuid AS uuid_nil) AS n`, foreignViolation, ""},
+		"two live charges":                {newStep + `'charge', 2, 'another', 'pending' FROM sagas`, uniqueViolation, "saga_steps_one_live_charge"},
+		"a second charge that is done":    {newStep + `'charge', 2, 'another', 'done' FROM sagas`, uniqueViolation, "saga_steps_one_live_charge"},
+		"an attempt twice":                {newStep + `'charge', 1, 'another', 'failed' FROM sagas`, uniqueViolation, "saga_steps_pkey"},
+		"a step's unknown name":           check("", newStep+`'ship', 1, 'another', 'done' FROM sagas`),
+		"a step's unknown status":         check("", `UPDATE saga_steps SET status = 'lost'`),
+		"attempt zero":                    check("", `UPDATE saga_steps SET attempt = 0`),
+		"fewer sends than none":           check("", `UPDATE saga_steps SET sends = -1`),
+		"a sub-key that is too long":      check("", `UPDATE saga_steps SET sub_key = repeat('k', 65)`),
+		"a step without a saga":           {`INSERT INTO saga_steps (account_id, saga_key, name, attempt, sub_key, status) VALUES ('shop1', gen_random_uuid(), 'void', 1, 'k', 'done')`, foreignViolation, ""},
+		"a reservation of nothing":        check("", `UPDATE reservations SET quantity = 0`),
+		"a reservation's bad status":      check("", `UPDATE reservations SET status = 'lost', ended_at = now()`),
+		"held and ended":                  check("", `UPDATE reservations SET ended_at = now()`),
+		"sold without an end":             check("", `UPDATE reservations SET status = 'sold'`),
+		"a key that is too short":         check("", `UPDATE idempotency_keys SET key = repeat('k', 15)`),
+		"a key that is too long":          check("", `UPDATE idempotency_keys SET key = repeat('k', 256)`),
+		"a fingerprint that is none":      check("", `UPDATE idempotency_keys SET fingerprint = 'print'`),
+		"a key's unknown status":          check("", `UPDATE idempotency_keys SET status = 'LOST'`),
+		"in progress without a lock":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET locked_until = NULL`),
+		"in progress with an answer":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET response_status = 201, response_body = 'x'`),
+		"answered without an answer":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET status = 'COMPLETED', locked_until = NULL, completed_at = now()`),
+		"an answer of the server's fault": check("", `UPDATE idempotency_keys SET status = 'FAILED', locked_until = NULL, completed_at = now(), response_status = 500, response_body = 'x'`),
+		"one finding twice":               {`INSERT INTO findings (account_id, saga_key, order_id, kind, detail) SELECT account_id, key, order_id, 'k', 'd' FROM sagas, generate_series(1, 2)`, uniqueViolation, "findings_one_open_of_a_kind"},
+		"resolved without a word":         check("", `INSERT INTO findings (account_id, saga_key, order_id, kind, detail, resolved_at) SELECT account_id, key, order_id, 'k', 'd', now() FROM sagas`),
+	}
+}
+
+func TestSchemaHoldsTheRules(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.begin("rules")
+	for name, rule := range schemaRules() {
+		_, err := b.pool.Exec(b.ctx, rule.sql)
+		refused, ok := errors.AsType[*pgconn.PgError](err)
+		switch {
+		case !ok:
+			t.Errorf("%s: %v; want it refused", name, err)
+		case refused.Code != rule.code || (rule.constraint != "" && refused.ConstraintName != rule.constraint):
+			t.Errorf("%s: %s by %q (%s); want %s by %q", name, refused.Code, refused.ConstraintName, refused.Message, rule.code, rule.constraint)
+		}
+	}
+}
+
+// What failed or was undone makes room for another attempt; nothing else does.
+func TestAnotherAttemptNeedsTheLastOneClosed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.begin("attempts")
+	const another = `INSERT INTO saga_steps (account_id, saga_key, name, attempt, sub_key, status)
+		SELECT account_id, key, 'charge', 2, 'another', 'pending' FROM sagas`
+	for _, status := range []string{"pending", "unknown", "done", "failed", "undone"} {
+		b.exec(`UPDATE saga_steps SET status = $1 WHERE name = 'charge'`, status)
+		_, err := b.pool.Exec(b.ctx, another)
+		if open := status != "failed" && status != "undone"; open == (err == nil) {
+			t.Errorf("beside a charge that is %s: %v", status, err)
+		}
+		b.exec(`DELETE FROM saga_steps WHERE attempt = 2`)
+	}
+}
+
+// schemaObjects names everything that the migrations made in a database.
+func schemaObjects(t *testing.T, url string) []string {
+	t.Helper()
+	connection, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(t.Context())
+	rows, err := connection.Query(t.Context(), `
+		SELECT relname || ' ' || relkind::text FROM pg_class
+		WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE 'goose%'
+		UNION SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+		UNION SELECT conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+		WHERE connamespace = 'public'::regnamespace AND conname NOT LIKE 'goose%' ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestMigrationsGoDownAndUpAgain(t *testing.T) {
+	t.Parallel()
+	url := pgtest.EmptyURL(t)
+	applied, err := migrations.Up(t.Context(), url)
+	if err != nil || len(applied) == 0 {
+		t.Fatalf("up: %v, %v", applied, err)
+	}
+	first := schemaObjects(t, url)
+	for range applied {
+		if _, err := migrations.Down(t.Context(), url); err != nil {
+			t.Fatalf("down: %v", err)
+		}
+	}
+	if left := schemaObjects(t, url); len(left) != 0 {
+		t.Errorf("down left %v", left)
+	}
+	if again, err := migrations.Up(t.Context(), url); err != nil || !slices.Equal(again, applied) {
+		t.Fatalf("up again: %v, %v", again, err)
+	}
+	if diff := cmp.Diff(first, schemaObjects(t, url)); diff != "" {
+		t.Errorf("up again (-first +second):\n%s", diff)
+	}
+}
+
+func TestMigrationsWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	if applied, err := migrations.Up(t.Context(), url); err != nil || len(applied) != 0 {
+		t.Errorf("up: %v, %v; want nothing to do", applied, err)
+	}
+	list, err := migrations.List(t.Context(), url)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("list: %v, %v", list, err)
+	}
+	for _, status := range list {
+		if !status.Applied {
+			t.Errorf("%s is not applied", status.File)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package saga
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"paysaga/providers"
+)
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	reserved := line(StepReserve, StepDone)
+	open := func(outcome providers.OutcomeKind) Step {
+		step := line(StepRefund, StepPending)
+		step.Outcome = outcome
+		return step
+	}
+	for name, test := range map[string]struct {
+		saga Saga
+		want Call
+	}{
+		"started":                 {scene(Started), CallNone},
+		"reserved":                {scene(Reserved, reserved), CallNone},
+		"charging":                {scene(Charging, reserved, line(StepCharge, StepPending)), CallCharge},
+		"charging, unknown":       {scene(Charging, reserved, line(StepCharge, StepUnknown)), CallCharge},
+		"charging, not begun":     {scene(Charging, Step{Name: StepCharge, Attempt: 1}), CallCharge},
+		"awaiting":                {scene(Awaiting, reserved, chargeWith(StepPending)), CallLookup},
+		"charged":                 {scene(Charged, reserved, chargeWith(StepDone)), CallNone},
+		"compensating, void":      {scene(Compensating, chargeWith(StepPending), line(StepVoid, StepPending)), CallVoid},
+		"compensating, unknown":   {scene(Compensating, chargeWith(StepPending), line(StepVoid, StepUnknown)), CallVoid},
+		"compensating, voided":    {scene(Compensating, chargeWith(StepUndone), line(StepVoid, StepDone)), CallNone},
+		"compensating, refund":    {scene(Compensating, chargeWith(StepDone), open("")), CallRefund},
+		"compensating, busy":      {scene(Compensating, chargeWith(StepDone), open(providers.Busy)), CallRefund},
+		"compensating, accepted":  {scene(Compensating, chargeWith(StepDone), open(providers.Processing)), CallCheckRefund},
+		"compensating, both":      {scene(Compensating, chargeWith(StepDone), line(StepVoid, StepFailed), open("")), CallRefund},
+		"compensating, refunded":  {scene(Compensating, chargeWith(StepUndone), line(StepRefund, StepDone)), CallNone},
+		"compensating, no charge": {scene(Compensating, line(StepReserve, StepFailed)), CallNone},
+		"completed":               {scene(Completed, reserved, chargeWith(StepDone)), CallNone},
+		"rolled back":             {scene(RolledBack, line(StepReserve, StepUndone), line(StepCharge, StepFailed)), CallNone},
+		"needs review":            {scene(NeedsReview, reserved, line(StepCharge, StepUnknown), line(StepVoid, StepUnknown)), CallNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Next(test.saga, testPolicy.Windows); got != test.want {
+				t.Errorf("Next = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestNextTellsTheEndOfTheRepostWindow(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		age  time.Duration
+		want Call
+	}{
+		{0, CallCharge},
+		{testPolicy.Windows.Repost - time.Microsecond, CallCharge},
+		{testPolicy.Windows.Repost, CallLookup},
+		{testPolicy.Windows.Repost + time.Hour, CallLookup},
+	} {
+		s := scene(Charging, line(StepCharge, StepUnknown))
+		s.Steps[0].StartedAt = noon.Add(-test.age)
+		if got := Next(s, testPolicy.Windows); got != test.want {
+			t.Errorf("Next at age %s = %s, want %s", test.age, got, test.want)
+		}
+	}
+}
+
+// A code that makes a repeat useless stays in force, whatever the look-ups that follow bring or do not bring.
+func TestUselessRepeatsAreNeverMade(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{
+		providers.CodeServerErrorReplayed, providers.CodeServerErrorFinal, providers.CodeIdempotencyMismatch,
+	} {
+		s := scene(Charging, line(StepReserve, StepDone), line(StepCharge, StepPending))
+		change, err := Advance(s, answered(CallCharge, providers.Outcome{Kind: providers.Unknown, Code: code}), testPolicy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, outcome := range []providers.Outcome{
+			{Kind: providers.NotFound}, {Kind: providers.Busy, Code: "rate_limited"}, {Kind: providers.Unknown, Code: "timeout"},
+		} {
+			s = stored(change, noon.Add(time.Second))
+			if got := Next(s, testPolicy.Windows); got != CallLookup {
+				t.Fatalf("after %s: Next = %s, want a look-up", code, got)
+			}
+			if change, err = Advance(s, answered(CallLookup, outcome), testPolicy); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := Next(stored(change, noon.Add(time.Minute)), testPolicy.Windows); got != CallLookup {
+			t.Errorf("after %s and look-ups without an answer: Next = %s, want a look-up", code, got)
+		}
+	}
+}
+
+// Past the window a POST could be a second charge, whatever else is true of the saga.
+func TestNeverChargesPastTheWindow(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		windows := providers.Windows{Repost: time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "window"))}
+		past := time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "past"))
+		charge := line(StepCharge, rapid.SampledFrom([]StepStatus{StepPending, StepUnknown}).Draw(t, "status"))
+		charge.Code = rapid.SampledFrom([]string{"", "timeout", providers.CodeUnreachable}).Draw(t, "code")
+		charge.StartedAt = noon.Add(-windows.Repost - past)
+		s := scene(rapid.SampledFrom(allStates).Draw(t, "state"), charge)
+		if got := Next(s, windows); got == CallCharge {
+			t.Fatalf("charges %s after the window's end", past)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package saga
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+)
+
+// The pure core is tested at fixed times, with windows that are easy to count with.
+var (
+	noon       = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	testPolicy = Policy{
+		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: 2 * time.Hour, MaxFailures: 5,
+		Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
+	}
+	allCalls    = []Call{CallCharge, CallLookup, CallVoid, CallRefund, CallCheckRefund}
+	allOutcomes = []providers.OutcomeKind{
+		providers.Succeeded, providers.Authorized, providers.Declined, providers.ActionRequired, providers.Processing,
+		providers.Canceled, providers.NotFound, providers.Rejected, providers.Busy, providers.Unknown,
+	}
+)
+
+// scene is a saga as the database would have it at noon, a minute after its charge was written down.
+func scene(state State, steps ...Step) Saga {
+	key := Key("shop1", "POST /v1/orders", "scene-0000000001", 1)
+	s := Saga{
+		AccountID: "shop1", Key: key, Generation: 1, State: state, Steps: steps, ReadAt: noon,
+		Order: Order{
+			ID: key, Currency: "EUR", Amount: 1200, Items: []Item{{SKU: "cup", Quantity: 2, UnitAmount: 600}},
+			Payment: Payment{Provider: "fake", Method: "pm_1"},
+		},
+	}
+	if state == Awaiting {
+		s.DeadlineAt = noon.Add(time.Minute)
+		s.Order.Payment.NextAction = &providers.NextAction{Type: "redirect", URL: "https://bank.example"}
+	}
+	for i := range s.Steps {
+		s.Steps[i].SubKey = SubKey(key, s.Steps[i].Name, s.Steps[i].Attempt)
+	}
+	showOrder(&s)
+	return s
+}
+
+func line(name StepName, status StepStatus) Step {
+	return Step{Name: name, Attempt: 1, Status: status, StartedAt: noon.Add(-time.Minute)}
+}
+
+// chargeWith is a charge whose payment is known.
+func chargeWith(status StepStatus) Step {
+	step := line(StepCharge, status)
+	step.ProviderReference = "pay_1"
+	return step
+}
+
+// scenesFor are sagas in which the call is due, in each state in which it can be.
+func scenesFor(call Call) []Saga {
+	reserved := line(StepReserve, StepDone)
+	switch call {
+	case CallCharge:
+		return []Saga{
+			scene(Charging, reserved, line(StepCharge, StepPending)),
+			scene(Charging, reserved, line(StepCharge, StepUnknown)),
+		}
+	case CallLookup:
+		late := scene(Charging, reserved, line(StepCharge, StepUnknown))
+		late.Steps[1].StartedAt = noon.Add(-testPolicy.Windows.Repost)
+		return []Saga{late, scene(Awaiting, reserved, chargeWith(StepPending))}
+	case CallVoid:
+		return []Saga{
+			scene(Compensating, reserved, chargeWith(StepPending), line(StepVoid, StepPending)),
+			scene(Compensating, reserved, chargeWith(StepFailed), line(StepVoid, StepUnknown)),
+		}
+	case CallRefund:
+		return []Saga{
+			scene(Compensating, reserved, chargeWith(StepDone), line(StepRefund, StepPending)),
+			scene(Compensating, reserved, chargeWith(StepDone), line(StepVoid, StepFailed), line(StepRefund, StepUnknown)),
+		}
+	case CallCheckRefund:
+		accepted := scene(Compensating, reserved, chargeWith(StepDone), line(StepRefund, StepPending))
+		accepted.Steps[2].Outcome, accepted.Steps[2].ProviderReference = providers.Processing, "refund_1"
+		return []Saga{accepted}
+	case CallNone:
+	}
+	return nil
+}
+
+func answered(call Call, outcome providers.Outcome) Event {
+	return Event{Kind: Answered, Call: call, Outcome: outcome, Sends: 1}
+}
+
+func statusOf(s Saga, name StepName) StepStatus {
+	if step := s.step(name); step != nil {
+		return step.Status
+	}
+	return ""
+}
+
+func attempts(s Saga, name StepName) int {
+	return len(slices.DeleteFunc(slices.Clone(s.Steps), func(step Step) bool { return step.Name != name }))
+}
+
+// stored is what a store makes of a change: new lines get their times.
+func stored(c Change, now time.Time) Saga {
+	after := c.After
+	after.ReadAt = now
+	for i := range after.Steps {
+		if after.Steps[i].StartedAt.IsZero() {
+			after.Steps[i].StartedAt = now
+		}
+		if !after.Steps[i].open() && after.Steps[i].FinishedAt.IsZero() {
+			after.Steps[i].FinishedAt = now
+		}
+	}
+	return after
+}
+
+func newSaga() Saga {
+	s := scene(Started)
+	s.ReadAt = time.Time{}
+	s.Order.Status, s.Order.Payment.Status = "", ""
+	s.Key = uuid.MustParse("fba0861f-d07a-58ae-88a7-cf229bfe7a8d")
+	return s
+}
