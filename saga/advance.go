@@ -150,8 +150,14 @@ func (f *fold) take(charge *Step, outcome providers.Outcome) {
 		f.review("amount_mismatch", fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
 		return
 	}
-	f.saga.DeadlineAt = time.Time{}
+	f.stopWaiting()
 	f.fire(fireTake)
+}
+
+// stopWaiting ends what an awaited payment asked of the customer.
+func (f *fold) stopWaiting() {
+	f.saga.DeadlineAt = time.Time{}
+	f.saga.Order.Payment.NextAction = nil
 }
 
 // await waits for the customer or the provider. Each has its own deadline; at the customer's the payment is closed.
@@ -293,15 +299,13 @@ func (f *fold) reservationLost(e Event) {
 }
 
 func (f *fold) compensate() {
-	f.saga.DeadlineAt = time.Time{}
-	f.saga.Order.Payment.NextAction = nil
+	f.stopWaiting()
 	f.fire(fireCompensate)
 }
 
 func (f *fold) review(kind, detail string) {
 	f.finding = &Finding{Kind: kind, Detail: detail}
-	f.saga.DeadlineAt = time.Time{}
-	f.saga.Order.Payment.NextAction = nil
+	f.stopWaiting()
 	f.fire(fireReview)
 }
 

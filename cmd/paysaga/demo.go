@@ -106,7 +106,9 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	if o.asJSON {
 		return errors.Join(printJSON(cmd, t.report), cutShort(ctx, err))
 	}
-	show.closing(t.report, set.dir)
+	if ctx.Err() == nil {
+		show.closing(t.report, set.dir)
+	}
 	return cutShort(ctx, err)
 }
 

@@ -20,7 +20,6 @@ const ContentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'; ba
 //go:embed templates
 var files embed.FS
 
-//nolint:gochecknoglobals // the embedded templates, parsed once; a broken one stops every test and start
 var templates = template.Must(template.New("pages").
 	Funcs(template.FuncMap{"prose": paragraphs, "statusText": http.StatusText}).
 	ParseFS(files, "templates/*"))
