@@ -26,7 +26,6 @@ var Document []byte
 // Each element knows its line in the source (openapi3.Origin), so that readers can keep the order of the document.
 func Load() (*openapi3.T, error) { return load() }
 
-//nolint:gochecknoglobals // the document is part of the program; parsing it twice would only cost time
 var load = sync.OnceValues(func() (*openapi3.T, error) {
 	loader := openapi3.NewLoader()
 	loader.IncludeOrigin = true

@@ -16,7 +16,7 @@ const (
 	Canceled       OutcomeKind = "canceled"        // the payment was canceled at the provider; nothing taken
 	NotFound       OutcomeKind = "not_found"       // a look-up found nothing; conclusive only past the look-up's delay
 	Rejected       OutcomeKind = "rejected"        // our request is wrong and was refused; nothing was done
-	Busy           OutcomeKind = "busy"            // not handled now: same key in flight, rate limit, our credentials; RetryAfter may be filled
+	Busy           OutcomeKind = "busy"            // not handled now: key in flight, rate limit, our credentials; RetryAfter may be filled
 	Unknown        OutcomeKind = "unknown"         // a timeout, a 5xx, a broken body: it may or may not have happened
 )
 

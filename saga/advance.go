@@ -124,7 +124,7 @@ func (f *fold) failures(m move) {
 func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 	switch m {
 	case moveTake:
-		f.take(step, outcome)
+		f.take(outcome)
 	case moveAwait:
 		f.await(outcome)
 	case moveUndo:
@@ -145,7 +145,11 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 }
 
 // take accepts the money, after holding the provider's amount against the order's.
-func (f *fold) take(charge *Step, outcome providers.Outcome) {
+func (f *fold) take(outcome providers.Outcome) {
+	if outcome.Code == providers.CodePartiallyRefunded {
+		f.review("refunded_at_provider", "The provider took the money and has given a part of it back, which nobody here asked for.")
+		return
+	}
 	if ours := f.saga.Order.Money(); outcome.Money != (providers.Money{}) && outcome.Money != ours {
 		f.review("amount_mismatch", fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
 		return

@@ -78,7 +78,7 @@ func TestLoadEverySetting(t *testing.T) {
 	want := config.Config{
 		DatabaseURL: "host=/run/postgresql dbname=paysaga", Addr: "[::1]:0",
 		MaxBody: 1024,
-		Lease: 100 * time.Millisecond, CallTimeout: 100 * time.Millisecond, RecoveryInterval: 10 * time.Millisecond,
+		Lease:   100 * time.Millisecond, CallTimeout: 100 * time.Millisecond, RecoveryInterval: 10 * time.Millisecond,
 		AwaitDeadline: time.Second, DrainTimeout: 100 * time.Millisecond, Retention: 24 * time.Hour,
 		Stripe:    config.Stripe{APIKey: "rk_live_abc", BaseURL: "https://proxy.example.com/stripe"},
 		LogFormat: config.LogJSON, LogLevel: slog.LevelWarn,

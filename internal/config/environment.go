@@ -79,7 +79,7 @@ const testPrefix = ownPrefix + "TEST_"
 // use for them and does not mind them.
 const (
 	ServerVariable = ownPrefix + "SERVER"
-	APIKeyVariable = ownPrefix + "API_KEY" //nolint:gosec // a name
+	APIKeyVariable = ownPrefix + "API_KEY"
 )
 
 // serviceLink is the shape of variables that Kubernetes sets in every container for a service that is called paysaga or
