@@ -91,6 +91,7 @@ CREATE TABLE sagas (
             'rolled_back', 'needs_review')),
     failures        int         NOT NULL DEFAULT 0 CHECK (failures >= 0), -- turns in a row that brought nothing
     drives          int         NOT NULL DEFAULT 1, -- how often somebody took the lease
+    unrecorded      int         NOT NULL DEFAULT 1, -- of these, those since the last change that was written
     deadline_at     timestamptz, -- of the customer's action
     next_attempt_at timestamptz, -- when somebody must look at it again; none once it has ended or waits for a person
     lock_version    bigint      NOT NULL DEFAULT 1, -- the fencing number: only its newest holder can write

@@ -10,8 +10,8 @@ type RequestError struct {
 // Error names the field and the reason.
 func (e *RequestError) Error() string { return e.Field + ": " + e.Detail }
 
-// Codes that adapters put into Outcome.Code themselves, because the saga's reaction depends on them. All other codes are
-// the provider's own words, or the adapter's, for the timeline only.
+// Codes that mean the same whichever provider an outcome is about. The saga's reaction depends on some of them; all other
+// codes are the provider's own words, or the adapter's, for the timeline only.
 const (
 	// CodeAlreadyCaptured marks a Rejected void: the money is taken, only a refund gives it back.
 	CodeAlreadyCaptured = "already_captured"
@@ -35,6 +35,8 @@ const (
 	CodeIdempotencyMismatch = "idempotency_mismatch"
 	// CodeCredentialsRefused marks a Busy call: the provider refuses our key, an operator must act. Nothing was done.
 	CodeCredentialsRefused = "credentials_refused"
+	// CodeNotSent marks a Busy call that was held back here: nothing was sent.
+	CodeNotSent = "not_sent"
 	// CodeUnreachable marks a Busy call: no connection came about, so nothing was sent.
 	CodeUnreachable = "unreachable"
 )

@@ -35,6 +35,13 @@ type RefundRequest struct {
 	Money     Money
 }
 
+// RefundLookupRequest asks how a refund stands. Reference is used when known; else the payment's refunds are searched for Key.
+type RefundLookupRequest struct {
+	Key       SubKey // of the refund
+	Payment   string // the provider's reference of the payment
+	Reference string // of the refund
+}
+
 // Windows are one provider's limits in time.
 type Windows struct {
 	// Repost is how long after its first sending a call may be sent again under the same key: the provider's memory less a

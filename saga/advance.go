@@ -17,6 +17,7 @@ const (
 	Resume          EventKind = iota // somebody took the saga up: do the local steps that are due
 	Answered                         // a provider call ended
 	OutOfStock                       // the store could not reserve
+	Abandoned                        // drive after drive ended without writing anything
 	ReservationLost                  // the store found the reservation gone when it was to be sold, perhaps right after a call
 )
 
@@ -26,6 +27,7 @@ type Event struct {
 	Call    Call              // for Answered
 	Outcome providers.Outcome // for Answered
 	Sends   int               // for Answered: how many sends the outcome took
+	Unsure  bool              // for Answered: an earlier one of those sends ended unknown
 	Detail  string            // for OutOfStock: what is missing, as a sentence
 }
 
@@ -42,6 +44,8 @@ func Advance(s Saga, e Event, policy Policy) (Change, error) {
 		f.outOfStock(e)
 	case ReservationLost:
 		f.reservationLost(e)
+	case Abandoned:
+		f.review("cannot_be_driven", fmt.Sprintf("%d drives in a row ended without writing anything.", f.saga.Unrecorded-1))
 	}
 	f.localSteps()
 	if f.err != nil {
@@ -75,9 +79,19 @@ func (f *fold) answered(e Event) {
 		f.err = fmt.Errorf("saga in state %s cannot take the outcome %q of a %s call", f.saga.State, e.Outcome.Kind, e.Call)
 		return
 	}
+	if e.Call == CallCharge && e.Outcome.Kind == providers.Rejected && f.mayHaveCharged(*step, e) {
+		reaction.move, reaction.step = moveReview, StepUnknown
+	}
 	record(step, e, reaction.step, f.saga.ReadAt)
 	f.failures(reaction.move)
 	f.react(reaction.move, step, e.Outcome)
+}
+
+// mayHaveCharged tells whether an earlier send than the one just answered can have taken the money: its outcome is unknown,
+// or a server died or was stopped before it could write one. A provider that refuses our request then, perhaps as our
+// key belongs to another account by now, says nothing about that send.
+func (f *fold) mayHaveCharged(charge Step, e Event) bool {
+	return charge.Status == StepUnknown || e.Unsure || f.saga.Unrecorded > 1
 }
 
 // stepOf is the step that a call is about.
@@ -94,7 +108,7 @@ func stepOf(call Call) StepName {
 
 // record writes what was learned into the step. A busy or unanswered look-up teaches nothing, so what is known stays.
 func record(step *Step, e Event, status StepStatus, now time.Time) {
-	if e.Call != CallLookup && e.Call != CallCheckRefund {
+	if e.Call != CallLookup && e.Call != CallCheckRefund && e.Sends > 0 {
 		step.Sends += e.Sends
 		step.SentAt = now
 	}
@@ -108,7 +122,7 @@ func record(step *Step, e Event, status StepStatus, now time.Time) {
 	if status != "" || (e.Outcome.Code != "" && !repeatIsUseless(step.Code)) {
 		step.Code, step.Detail = e.Outcome.Code, e.Outcome.Detail
 	}
-	if e.Outcome.Reference != "" && e.Call != CallCheckRefund { // that one names the payment, not the refund
+	if e.Outcome.Reference != "" {
 		step.ProviderReference = e.Outcome.Reference
 	}
 }
@@ -124,7 +138,7 @@ func (f *fold) failures(m move) {
 func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 	switch m {
 	case moveTake:
-		f.take(outcome)
+		f.take(step, outcome)
 	case moveAwait:
 		f.await(outcome)
 	case moveUndo:
@@ -145,12 +159,14 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 }
 
 // take accepts the money, after holding the provider's amount against the order's.
-func (f *fold) take(outcome providers.Outcome) {
+func (f *fold) take(charge *Step, outcome providers.Outcome) {
 	if outcome.Code == providers.CodePartiallyRefunded {
+		charge.Status = StepUnknown
 		f.review("refunded_at_provider", "The provider took the money and has given a part of it back, which nobody here asked for.")
 		return
 	}
 	if ours := f.saga.Order.Money(); outcome.Money != (providers.Money{}) && outcome.Money != ours {
+		charge.Status = StepUnknown
 		f.review("amount_mismatch", fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
 		return
 	}
@@ -168,7 +184,7 @@ func (f *fold) stopWaiting() {
 func (f *fold) await(outcome providers.Outcome) {
 	s := &f.saga
 	waited := s.State == Awaiting
-	changed := !waited || (outcome.Kind == providers.Processing && s.Order.Payment.NextAction != nil)
+	changed := !waited || s.DeadlineAt.IsZero() || (outcome.Kind == providers.Processing && s.Order.Payment.NextAction != nil)
 	if changed {
 		deadline := f.policy.AwaitDeadline
 		if outcome.Kind == providers.Processing {
@@ -273,6 +289,10 @@ func (f *fold) repeat(outcome providers.Outcome) {
 }
 
 func (f *fold) outOfStock(e Event) {
+	if f.saga.State != Started {
+		f.err = fmt.Errorf("saga in state %s has nothing to reserve", f.saga.State)
+		return
+	}
 	reserve := f.saga.addStep(StepReserve, StepFailed, "")
 	reserve.Code, reserve.Detail = CodeOutOfStock, e.Detail
 	f.compensate()
@@ -281,12 +301,16 @@ func (f *fold) outOfStock(e Event) {
 // CodeOutOfStock is the code of a reserve step that found too little.
 const CodeOutOfStock = "out_of_stock"
 
-// reservationLost goes on without the goods: a charge that was to sell them is given back, and a way back has nothing left
-// to release.
+// codeReservationLost marks the steps that met stock which was not held any more.
+const codeReservationLost = "reservation_lost"
+
+// reservationLost goes on without the goods: a charge that was to sell them is given back, and what is still held of them
+// is freed.
 func (f *fold) reservationLost(e Event) {
 	if reserve := f.saga.step(StepReserve); reserve != nil {
-		reserve.Status = StepUndone
+		reserve.Status, reserve.Code = StepUndone, codeReservationLost
 	}
+	f.stock = StockForfeit
 	if e.Call != CallNone {
 		f.answered(e)
 	}
@@ -294,7 +318,7 @@ func (f *fold) reservationLost(e Event) {
 	case Charged:
 		f.compensate()
 		confirm := f.saga.addStep(StepConfirm, StepFailed, "")
-		confirm.Code = "reservation_lost"
+		confirm.Code = codeReservationLost
 		f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider)
 	case Compensating:
 	default:
@@ -329,7 +353,7 @@ func (f *fold) localSteps() {
 			f.stock = StockSell
 			f.fire(fireConfirm)
 		case Compensating:
-			if f.saga.nextCompensation() != CallNone {
+			if f.saga.nextCompensation(f.policy.Windows) != CallNone {
 				return
 			}
 			f.release()

@@ -63,8 +63,8 @@ func TestOutcomesOfACharge(t *testing.T) {
 	}{
 		"succeeded":                   {providers.Outcome{Kind: providers.Succeeded, Money: ours, Reference: "pay_1"}, confirmed},
 		"succeeded without an amount": {providers.Outcome{Kind: providers.Succeeded, Reference: "pay_1"}, confirmed},
-		"another amount":              {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1199, Currency: "EUR"}}, review(StepDone, "amount_mismatch")},
-		"another currency":            {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1200, Currency: "USD"}}, review(StepDone, "amount_mismatch")},
+		"another amount":              {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1199, Currency: "EUR"}}, review(StepUnknown, "amount_mismatch")},
+		"another currency":            {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1200, Currency: "USD"}}, review(StepUnknown, "amount_mismatch")},
 		"declined":                    {providers.Outcome{Kind: providers.Declined, Decline: &providers.Decline{Code: "card_declined"}}, declined},
 		"rejected":                    {providers.Outcome{Kind: providers.Rejected, Code: "amount_too_small"}, failed},
 		"canceled":                    {providers.Outcome{Kind: providers.Canceled}, failed},
@@ -196,7 +196,7 @@ func TestAcceptedRefundHasADeadline(t *testing.T) {
 	} {
 		s := scenesFor(CallCheckRefund)[0]
 		s.Steps[2].StartedAt, s.Failures = noon.Add(-test.age), testPolicy.MaxFailures
-		change := mustAdvance(t, s, answered(CallCheckRefund, providers.Outcome{Kind: providers.Succeeded}))
+		change := mustAdvance(t, s, answered(CallCheckRefund, providers.Outcome{Kind: providers.Processing}))
 		if change.After.State != test.want || statusOf(change.After, StepRefund) != StepPending {
 			t.Errorf("after %s: %s, refund %s; want %s", test.age, change.After.State, statusOf(change.After, StepRefund), test.want)
 		}
@@ -209,7 +209,7 @@ func TestAcceptedRefundHasADeadline(t *testing.T) {
 func TestRefundKeepsItsOwnReference(t *testing.T) {
 	t.Parallel()
 	s := scenesFor(CallCheckRefund)[0]
-	change := mustAdvance(t, s, answered(CallCheckRefund, providers.Outcome{Kind: providers.Canceled, Reference: "pay_1", Code: providers.CodeRefunded}))
+	change := mustAdvance(t, s, answered(CallCheckRefund, providers.Outcome{Kind: providers.Succeeded}))
 	if got := change.After.step(StepRefund).ProviderReference; got != "refund_1" {
 		t.Errorf("the refund's reference is %q, want refund_1", got)
 	}
@@ -218,7 +218,7 @@ func TestRefundKeepsItsOwnReference(t *testing.T) {
 	}
 }
 
-// Goods that are gone when they are to be released leave nothing to release; the saga still ends (I5).
+// Goods that are gone when they are to be released leave what is still held to be freed; the saga still ends (I5).
 func TestReservationLostOnTheWayBack(t *testing.T) {
 	t.Parallel()
 	reserved := line(StepReserve, StepDone)
@@ -234,7 +234,7 @@ func TestReservationLostOnTheWayBack(t *testing.T) {
 			t.Parallel()
 			test.event.Kind = ReservationLost
 			change := mustAdvance(t, test.saga, test.event)
-			if change.After.State != RolledBack || change.Stock != StockNone || statusOf(change.After, StepReserve) != StepUndone {
+			if change.After.State != RolledBack || change.Stock != StockForfeit || statusOf(change.After, StepReserve) != StepUndone {
 				t.Errorf("state %s, stock %q, reserve %s", change.After.State, change.Stock, statusOf(change.After, StepReserve))
 			}
 		})
@@ -246,6 +246,68 @@ func TestReservationLostBeforeTheChargeIsKnownDecidesNothing(t *testing.T) {
 	for _, state := range []State{Started, Reserved, Charging, Awaiting, Completed, RolledBack, NeedsReview} {
 		if _, err := Advance(scene(state, line(StepReserve, StepDone), line(StepCharge, StepUnknown)), Event{Kind: ReservationLost}, testPolicy); err == nil {
 			t.Errorf("state %s took the loss of its reservation", state)
+		}
+	}
+}
+
+// A provider that refuses our request says nothing about an earlier send of it, perhaps to another account (I1, I4).
+func TestRefusalAfterAnEarlierSendDecidesNothing(t *testing.T) {
+	t.Parallel()
+	reserved := line(StepReserve, StepDone)
+	rejected := providers.Outcome{Kind: providers.Rejected, Code: "resource_missing"}
+	for name, test := range map[string]struct {
+		charge     StepStatus
+		unrecorded int
+		unsure     bool
+		want       State
+	}{
+		"first send":                      {StepPending, 1, false, RolledBack},
+		"after a busy answer":             {StepPending, 1, false, RolledBack},
+		"after an unknown outcome":        {StepUnknown, 1, false, NeedsReview},
+		"after an unknown send just now":  {StepPending, 1, true, NeedsReview},
+		"after a server that died or was": {StepPending, 2, false, NeedsReview},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scene(Charging, reserved, line(StepCharge, test.charge))
+			s.Unrecorded = test.unrecorded
+			event := answered(CallCharge, rejected)
+			event.Unsure = test.unsure
+			change := mustAdvance(t, s, event)
+			if change.After.State != test.want {
+				t.Errorf("state %s, want %s", change.After.State, test.want)
+			}
+			if held := change.Stock == StockNone; held != (test.want == NeedsReview) {
+				t.Errorf("stock effect %q", change.Stock)
+			}
+		})
+	}
+}
+
+func TestSagaThatNobodyCanDriveIsParked(t *testing.T) {
+	t.Parallel()
+	for _, call := range allCalls {
+		for _, s := range scenesFor(call) {
+			s.Unrecorded = testPolicy.MaxUnrecorded + 1
+			change := mustAdvance(t, s, Event{Kind: Abandoned})
+			if change.After.State != NeedsReview || change.Finding == nil || change.Finding.Kind != "cannot_be_driven" || change.Stock != StockNone {
+				t.Errorf("%s: %s, finding %v, stock %q", s.State, change.After.State, change.Finding, change.Stock)
+			}
+		}
+	}
+}
+
+// A payment that a person sent back to be looked up has no deadline; it gets the one that fits what the provider says.
+func TestAwaitGivesADeadlineWhereNoneRuns(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[providers.OutcomeKind]time.Duration{
+		providers.Processing: testPolicy.ProcessingDeadline, providers.ActionRequired: testPolicy.AwaitDeadline,
+	} {
+		s := scene(Awaiting, line(StepReserve, StepDone), chargeWith(StepPending))
+		s.DeadlineAt, s.Order.Payment.NextAction = time.Time{}, nil
+		change := mustAdvance(t, s, answered(CallLookup, providers.Outcome{Kind: kind}))
+		if got := change.After.DeadlineAt.Sub(noon); got != want || change.After.State != Awaiting {
+			t.Errorf("%s: %s, deadline in %s, want %s", kind, change.After.State, got, want)
 		}
 	}
 }

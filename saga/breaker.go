@@ -42,29 +42,34 @@ func WithBreaker(p Provider) Provider {
 func (b *breaker) Open() bool { return b.circuit.State() == gobreaker.StateOpen }
 
 func (b *breaker) Charge(ctx context.Context, r providers.ChargeRequest) providers.Outcome {
-	return b.call(func() providers.Outcome { return b.Provider.Charge(ctx, r) })
+	return b.call(ctx, func() providers.Outcome { return b.Provider.Charge(ctx, r) })
 }
 
 func (b *breaker) Lookup(ctx context.Context, r providers.LookupRequest) providers.Outcome {
-	return b.call(func() providers.Outcome { return b.Provider.Lookup(ctx, r) })
+	return b.call(ctx, func() providers.Outcome { return b.Provider.Lookup(ctx, r) })
 }
 
 func (b *breaker) Void(ctx context.Context, r providers.VoidRequest) providers.Outcome {
-	return b.call(func() providers.Outcome { return b.Provider.Void(ctx, r) })
+	return b.call(ctx, func() providers.Outcome { return b.Provider.Void(ctx, r) })
 }
 
 func (b *breaker) Refund(ctx context.Context, r providers.RefundRequest) providers.Outcome {
-	return b.call(func() providers.Outcome { return b.Provider.Refund(ctx, r) })
+	return b.call(ctx, func() providers.Outcome { return b.Provider.Refund(ctx, r) })
 }
 
-func (b *breaker) call(send func() providers.Outcome) providers.Outcome {
+func (b *breaker) LookupRefund(ctx context.Context, r providers.RefundLookupRequest) providers.Outcome {
+	return b.call(ctx, func() providers.Outcome { return b.Provider.LookupRefund(ctx, r) })
+}
+
+func (b *breaker) call(ctx context.Context, send func() providers.Outcome) providers.Outcome {
 	done, err := b.circuit.Allow()
 	if err != nil {
-		return providers.Outcome{Kind: providers.Busy, Code: "circuit_open", RetryAfter: breakerPause}
+		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeNotSent, RetryAfter: breakerPause}
 	}
 	outcome := providers.Outcome{Kind: providers.Unknown} // also what a panic counts as
 	defer func() {
-		if outcome.Kind == providers.Unknown || outcome.Code == providers.CodeUnreachable {
+		silent := outcome.Kind == providers.Unknown || outcome.Code == providers.CodeUnreachable
+		if silent && !errors.Is(ctx.Err(), context.Canceled) { // a call that we cut off says nothing about the provider
 			done(errNoAnswer)
 			return
 		}

@@ -29,17 +29,23 @@ func (r *Runner) call(ctx context.Context, s Saga, call Call, p patience) Event 
 	ctx, stop := r.keepLease(ctx, s)
 	defer stop()
 	begun, pause := time.Now(), p.pause
-	for sends := 1; ; sends++ {
+	event := Event{Kind: Answered, Call: call}
+	for tries := 1; ; tries++ {
 		outcome := r.send(ctx, s, call)
+		event.Unsure = event.Unsure || event.Outcome.Kind == providers.Unknown
+		event.Outcome = outcome
+		if outcome.Code != providers.CodeNotSent {
+			event.Sends++
+		}
 		again := (outcome.Kind == providers.Unknown || outcome.Kind == providers.Busy) &&
 			!repeatIsUseless(outcome.Code)
-		if !again || sends >= p.sends || time.Since(begun) > p.within || outcome.RetryAfter > pause {
-			return Event{Kind: Answered, Call: call, Outcome: outcome, Sends: sends}
+		if !again || tries >= p.sends || time.Since(begun) > p.within || outcome.RetryAfter > pause {
+			return event
 		}
 		select {
 		case <-time.After(rand.N(pause)): //nolint:gosec // a pause is no secret
 		case <-ctx.Done():
-			return Event{Kind: Answered, Call: call, Outcome: outcome, Sends: sends}
+			return event
 		}
 		pause *= 2
 	}
@@ -72,7 +78,11 @@ func dispatch(ctx context.Context, provider Provider, s *Saga, step Step, call C
 		return provider.Refund(ctx, providers.RefundRequest{
 			Key: step.SubKey, SagaKey: s.Key.String(), Reference: reference, Money: s.Order.Money(),
 		})
-	case CallLookup, CallCheckRefund, CallNone:
+	case CallCheckRefund:
+		return provider.LookupRefund(ctx, providers.RefundLookupRequest{
+			Key: step.SubKey, Payment: reference, Reference: step.ProviderReference,
+		})
+	case CallLookup, CallNone:
 	}
 	charge := s.step(StepCharge)
 	return provider.Lookup(ctx, providers.LookupRequest{

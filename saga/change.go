@@ -15,6 +15,7 @@ const (
 	StockReserve StockEffect = "reserve" // reserved grows
 	StockSell    StockEffect = "sell"    // reserved and on hand shrink
 	StockRelease StockEffect = "release" // reserved shrinks
+	StockForfeit StockEffect = "forfeit" // as release, of whatever is still held
 )
 
 // Change is everything that one transaction writes about a saga: plain values, so that a store needs no rules of its own.
@@ -29,6 +30,7 @@ type Change struct {
 	Jitter  bool          // Pause is the longest pause, of which a random part is taken (full jitter)
 	Answer  *Answer       // to be stored under the idempotency key, if that has none yet
 	Release bool          // whether the lease is given back
+	Lease   time.Duration // how long a lease that is kept lasts from now on
 }
 
 // Finding says why a saga waits for a person.

@@ -15,7 +15,7 @@ func (b *bundle) stealGoods() {
 	b.exec(`UPDATE stock SET reserved = 0`)
 }
 
-// CASES 15: goods that are gone after a charge give the money back.
+// Goods that are gone after a charge give the money back.
 func TestLostReservationRefundsTheCharge(t *testing.T) {
 	t.Parallel()
 	b, claim := newBundle(t), claimOf("lost")
@@ -53,7 +53,7 @@ func TestLostReservationOfADeclinedOrder(t *testing.T) {
 	b.wantStock("cup", 10)
 }
 
-// CASES 11: at the deadline the customer's payment went through after all, between the look and the void.
+// At the deadline the customer's payment went through after all, between the look and the void.
 func TestVoidRefusedAsCapturedIsRefunded(t *testing.T) {
 	t.Parallel()
 	b, claim := newBundle(t), claimOf("captured")
@@ -69,7 +69,7 @@ func TestVoidRefusedAsCapturedIsRefunded(t *testing.T) {
 	b.wantStock("cup", 10)
 }
 
-// CASES 8: a compensation that is not known to have happened is repeated under its key, and nothing else is.
+// A compensation that is not known to have happened is repeated under its key, and nothing else is.
 func TestCompensationsAreRepeatedUntilKnown(t *testing.T) {
 	t.Parallel()
 	busy := refuses(providers.Outcome{Kind: providers.Busy, Code: providers.CodeNotCancelableYet})
@@ -110,7 +110,8 @@ func TestRefundOnItsWayIsAwaited(t *testing.T) {
 	b, claim := newBundle(t), claimOf("on-its-way")
 	b.loseReservation(claim)
 	b.bank.on(saga.CallRefund, reply{works: true, outcome: providers.Outcome{Kind: providers.Processing, Reference: "refund_9"}})
-	b.bank.on(saga.CallLookup, refuses(providers.Outcome{Kind: providers.Succeeded, Reference: "pay_1"}), nothing())
+	b.bank.on(saga.CallCheckRefund, refuses(providers.Outcome{Kind: providers.Processing}), nothing(),
+		refuses(providers.Outcome{Kind: providers.Succeeded, Reference: "refund_9"}))
 	b.recover(b.runner)
 	s := b.wantState(claim, saga.RolledBack, saga.OrderCanceled, saga.PaymentRefunded)
 	if refund := stepOf(s, saga.StepRefund); refund.ProviderReference != "refund_9" || refund.Status != saga.StepDone {

@@ -45,7 +45,7 @@ func until(done <-chan struct{}) func(context.Context) {
 	return func(context.Context) { <-done }
 }
 
-// CASES 9 and 10: a step outlives its lease, another server does it meanwhile, and the first one's stale result comes last.
+// A step outlives its lease, another server does it meanwhile, and the first one's stale result comes last.
 func TestStaleResultIsFencedOff(t *testing.T) {
 	t.Parallel()
 	for name, stale := range map[string]reply{

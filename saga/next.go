@@ -8,25 +8,25 @@ import "paysaga/providers"
 func Next(s Saga, windows providers.Windows) Call {
 	switch s.State {
 	case Charging:
-		charge := s.step(StepCharge)
-		if s.lookupOnly(*charge, windows) {
+		if s.lookupOnly(*s.step(StepCharge), windows) {
 			return CallLookup
 		}
 		return CallCharge
 	case Awaiting:
 		return CallLookup
 	case Compensating:
-		return s.nextCompensation()
+		return s.nextCompensation(windows)
 	case Started, Reserved, Charged, Completed, RolledBack, NeedsReview:
 	}
 	return CallNone
 }
 
-func (s *Saga) lookupOnly(charge Step, windows providers.Windows) bool {
-	if repeatIsUseless(charge.Code) {
+// lookupOnly tells that a step's call must not be sent again, or that it would teach nothing.
+func (s *Saga) lookupOnly(step Step, windows providers.Windows) bool {
+	if repeatIsUseless(step.Code) {
 		return true
 	}
-	return !charge.StartedAt.IsZero() && !s.ReadAt.Before(charge.StartedAt.Add(windows.Repost))
+	return !step.StartedAt.IsZero() && !s.ReadAt.Before(step.StartedAt.Add(windows.Repost))
 }
 
 // repeatIsUseless tells the codes with which an adapter says that another send of the same key cannot tell the outcome.
@@ -35,9 +35,9 @@ func repeatIsUseless(code string) bool {
 		code == providers.CodeIdempotencyMismatch
 }
 
-func (s *Saga) nextCompensation() Call {
+func (s *Saga) nextCompensation(windows providers.Windows) Call {
 	if refund := s.step(StepRefund); refund != nil && refund.open() {
-		if refund.Outcome == providers.Processing {
+		if refund.Outcome == providers.Processing || s.lookupOnly(*refund, windows) {
 			return CallCheckRefund
 		}
 		return CallRefund

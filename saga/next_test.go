@@ -50,6 +50,24 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// Past the window a repeated refund could be a second one; and some codes say that a repeat would teach nothing.
+func TestNextChecksARefundThatMustNotBeSentAgain(t *testing.T) {
+	t.Parallel()
+	refund := scene(Compensating, chargeWith(StepDone), line(StepRefund, StepUnknown))
+	late := scene(Compensating, chargeWith(StepDone), line(StepRefund, StepUnknown))
+	late.Steps[1].StartedAt = noon.Add(-testPolicy.Windows.Repost)
+	useless := scene(Compensating, chargeWith(StepDone), line(StepRefund, StepUnknown))
+	useless.Steps[1].Code = providers.CodeServerErrorReplayed
+	for name, test := range map[string]struct {
+		saga Saga
+		want Call
+	}{"in time": {refund, CallRefund}, "late": {late, CallCheckRefund}, "useless": {useless, CallCheckRefund}} {
+		if got := Next(test.saga, testPolicy.Windows); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestNextTellsTheEndOfTheRepostWindow(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

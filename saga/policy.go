@@ -16,6 +16,9 @@ type Policy struct {
 	RefundDeadline time.Duration
 	// MaxFailures is how many turns in a row may bring nothing before a person must look.
 	MaxFailures int
+	// MaxUnrecorded is how many drives in a row may end without writing anything, as they crash or the database refuses,
+	// before a person must look.
+	MaxUnrecorded int
 	// Windows are the limits of the saga's provider.
 	Windows providers.Windows
 }
@@ -41,6 +44,7 @@ func DefaultPolicy() Policy {
 		ProcessingDeadline: 7 * 24 * time.Hour,  // bank debits settle in three to five working days
 		RefundDeadline:     30 * 24 * time.Hour, // a refund can still fail at Stripe after 30 days
 		MaxFailures:        400,                 // a day and a half at the longest pause: past the re-POST window and the search
+		MaxUnrecorded:      50,                  // a lease apart each: half an hour of crashes, more than deploys in a row
 	}
 }
 

@@ -16,6 +16,8 @@ var (
 	ErrKeyTaken = errors.New("idempotency key is taken")
 	// ErrLeaseLost: somebody holds a newer lease, or has moved the saga on. Nothing was written.
 	ErrLeaseLost = errors.New("lease is lost")
+	// ErrAnswered: the request has its answer already. Look it up.
+	ErrAnswered = errors.New("request is answered")
 	// ErrReservationLost: the stock to be sold is not held any more. Nothing was written.
 	ErrReservationLost = errors.New("reservation is lost")
 )
@@ -50,8 +52,8 @@ type Ref struct {
 	Key       uuid.UUID
 }
 
-// Store keeps sagas. Each call is one transaction and one round trip, by the database's clock. A context that ends, or a
-// connection that breaks, leaves open whether the call was carried out.
+// Store keeps sagas, by the database's clock. Begin and Apply, the two that every order pays for, are one transaction and
+// one round trip each. A context that ends, or a connection that breaks, leaves open whether a call was carried out.
 type Store interface {
 	// Begin claims the key and writes the new saga as the change has it, under a fresh lease. It returns the saga with
 	// its times and lease. Errors: ErrKeyTaken, *OutOfStockError, *UnknownSKUError.
@@ -79,7 +81,11 @@ type Provider interface {
 	Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome
 	Void(ctx context.Context, request providers.VoidRequest) providers.Outcome
 	Refund(ctx context.Context, request providers.RefundRequest) providers.Outcome
+	LookupRefund(ctx context.Context, request providers.RefundLookupRequest) providers.Outcome
 }
+
+// Interruptible is a provider that can be closed off for a while. While Open reports true, no new order is taken on.
+type Interruptible interface{ Open() bool }
 
 // Answerer writes the answer that the client gets for a saga as it stands. It is pure: the recovery worker answers in
 // place of a server that died, with the same bytes.

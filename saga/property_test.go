@@ -173,7 +173,7 @@ func (w *world) checkRolledBack(t *rapid.T, charge StepStatus) {
 	case charge != StepFailed && charge != StepUndone:
 		t.Fatalf("rolled back with charge %q", charge)
 	case w.gone:
-		w.checkEffects(t, StockReserve)
+		w.checkEffects(t, StockReserve, StockForfeit)
 	default:
 		w.checkEffects(t, StockReserve, StockRelease)
 	}

@@ -136,6 +136,15 @@ func (b *bank) Refund(ctx context.Context, r providers.RefundRequest) providers.
 	})
 }
 
+func (b *bank) LookupRefund(ctx context.Context, r providers.RefundLookupRequest) providers.Outcome {
+	return b.call(ctx, saga.CallCheckRefund, r.Key, func(string) providers.Outcome {
+		if id, ok := b.refunds[r.Key]; ok {
+			return providers.Outcome{Kind: providers.Succeeded, Reference: id}
+		}
+		return providers.Outcome{Kind: providers.NotFound}
+	})
+}
+
 // call runs one scripted or plain call. The hooks run without the lock, so that they may block or panic.
 func (b *bank) call(ctx context.Context, call saga.Call, key providers.SubKey, work func(as string) providers.Outcome) providers.Outcome {
 	b.mu.Lock()

@@ -24,7 +24,7 @@ func atOnce(n int, work func(i int)) {
 	group.Wait()
 }
 
-// CASES 37: of requests with one key that start together, one runs.
+// Of requests with one key that start together, one runs.
 func TestFiftyClaimsOfOneKey(t *testing.T) {
 	t.Parallel()
 	b, claim := newBundle(t), claimOf("one-key")
@@ -51,7 +51,7 @@ func TestFiftyClaimsOfOneKey(t *testing.T) {
 	}
 }
 
-// CASES 14: one gets the last piece; the others are told, and not charged.
+// One gets the last piece; the others are told, and not charged.
 func TestFiftyCheckoutsForTheLastPiece(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

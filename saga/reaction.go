@@ -103,15 +103,15 @@ var reactions = map[Call]map[providers.OutcomeKind]reaction{
 		providers.NotFound:       {moveReview, StepUnknown},
 	},
 	CallCheckRefund: {
-		providers.Canceled:       {moveRefunded, StepDone}, // the payment is refunded in full
-		providers.Succeeded:      {moveAwaitRefund, ""},    // the payment still stands: not arrived yet
+		providers.Succeeded:      {moveRefunded, StepDone},
 		providers.Processing:     {moveAwaitRefund, ""},
 		providers.Busy:           {moveRepeat, ""},
 		providers.Unknown:        {moveRepeat, ""},
-		providers.Declined:       {moveReview, ""},
+		providers.Declined:       {moveReview, StepFailed}, // the bank sent the money back
+		providers.Canceled:       {moveReview, StepFailed},
+		providers.NotFound:       {moveReview, ""}, // and it is too late to ask for it again under the same key
 		providers.Rejected:       {moveReview, ""},
 		providers.Authorized:     {moveReview, ""},
 		providers.ActionRequired: {moveReview, ""},
-		providers.NotFound:       {moveReview, ""},
 	},
 }

@@ -118,7 +118,7 @@ func (s *storm) strike(ctx context.Context, _ saga.Call) {
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 }
 
-// CASES 17 and 31: connections that break at any moment leave all work to go on, and no client without its answer.
+// Connections that break at any moment leave all work to go on, and no client without its answer.
 func TestBrokenConnectionsStrandNothing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

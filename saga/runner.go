@@ -52,7 +52,7 @@ func NewRunner(c Config) (*Runner, error) {
 	if c.Store == nil || c.Answerer == nil || c.Logger == nil {
 		return nil, errors.New("a runner needs a store, an answerer and a logger")
 	}
-	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 {
+	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 || c.Policy.MaxUnrecorded <= 0 {
 		return nil, errors.New("a runner needs a lease, a call timeout and limits above zero")
 	}
 	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
@@ -74,7 +74,7 @@ func (r *Runner) Start(ctx context.Context, claim Claim, order Order) (Answer, e
 	if err := provider.Check(order.Money(), order.Payment.Method); err != nil {
 		return Answer{}, fmt.Errorf("check payment: %w", err)
 	}
-	if b, ok := provider.(interface{ Open() bool }); ok && b.Open() {
+	if p, ok := provider.(Interruptible); ok && p.Open() {
 		return Answer{}, ErrOverloaded
 	}
 	return r.detached(ctx, r.slots, func(ctx context.Context) (Answer, error) {
@@ -82,12 +82,16 @@ func (r *Runner) Start(ctx context.Context, claim Claim, order Order) (Answer, e
 	})
 }
 
-// TakeOver goes on with a saga whose lease has run out, for a client that repeats its request. Errors as for Start.
+// TakeOver goes on with a saga whose lease has run out, for a client that repeats its request. Errors as for Start, and
+// ErrAnswered (look the key up).
 func (r *Runner) TakeOver(ctx context.Context, ref Ref, fence int64) (Answer, error) {
 	return r.detached(ctx, r.slots, func(ctx context.Context) (Answer, error) {
 		s, err := r.Store.TakeOver(ctx, ref, fence, r.Lease)
 		if err != nil {
 			return Answer{}, fmt.Errorf("take saga over: %w", err)
+		}
+		if s.Answered { // its holder was slow, not dead, and has answered: there is an answer to look up
+			return Answer{}, errors.Join(ErrAnswered, r.Store.HandBack(ctx, ref, s.Lease.Fence))
 		}
 		return r.drive(ctx, s, inRequest)
 	})
@@ -151,6 +155,9 @@ func (r *Runner) detached(caller context.Context, slots chan struct{}, work func
 		stop := context.AfterFunc(r.base, cancel)
 		defer stop()
 		answer, err := r.guarded(ctx, work)
+		if err != nil && caller.Err() != nil {
+			r.Logger.ErrorContext(ctx, "saga left to recovery", "error", err)
+		}
 		done <- result{answer, err}
 	}()
 	select {
@@ -239,6 +246,9 @@ func (r *Runner) drive(ctx context.Context, s Saga, p patience) (Answer, error) 
 func (r *Runner) turn(ctx context.Context, s Saga, p patience) (Change, Saga, error) {
 	event := Event{Kind: Resume}
 	policy := r.policy(s)
+	if s.Unrecorded > policy.MaxUnrecorded {
+		return r.write(ctx, s, Event{Kind: Abandoned}, policy)
+	}
 	if call := Next(s, policy.Windows); call != CallNone {
 		begun := time.Now()
 		event = r.call(ctx, s, call, p)
@@ -284,6 +294,7 @@ func (r *Runner) finish(change *Change, before Saga) error {
 	if change.Jitter {
 		change.Pause = 1 + rand.N(change.Pause) //nolint:gosec // a pause is no secret; zero would mean "go on"
 	}
+	change.Lease = r.Lease
 	change.Release = change.Pause > 0 || change.After.State.Ended()
 	if !change.Release || before.Answered {
 		return nil
@@ -301,6 +312,9 @@ func (r *Runner) finish(change *Change, before Saga) error {
 func (r *Runner) handBack(ctx context.Context, s Saga) error {
 	const within = 2 * time.Second // the process is about to end; a lease that is not handed back runs out by itself
 	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = ErrDraining
+	}
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	err := r.Store.HandBack(fresh, Ref{s.AccountID, s.Key}, s.Lease.Fence)
@@ -316,4 +330,4 @@ func (r *Runner) policy(s Saga) Policy {
 }
 
 // unconfigured is the outcome for a saga whose provider was taken out of the configuration.
-var unconfigured = providers.Outcome{Kind: providers.Busy, Code: "provider_not_configured"}
+var unconfigured = providers.Outcome{Kind: providers.Busy, Code: providers.CodeNotSent}

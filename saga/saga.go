@@ -16,6 +16,7 @@ type Saga struct {
 	State      State
 	Failures   int       // turns in a row that brought nothing new; they lengthen the pause and are bounded
 	Drives     int       // how often somebody took the lease
+	Unrecorded int       // drives since the last change that was written, the running one included
 	DeadlineAt time.Time // of the customer's action; zero when none runs
 	Order      Order
 	Steps      []Step

@@ -13,8 +13,9 @@ import (
 var (
 	noon       = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	testPolicy = Policy{
-		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: 2 * time.Hour, MaxFailures: 5,
-		Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
+		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: 48 * time.Hour, MaxFailures: 5,
+		MaxUnrecorded: 4,
+		Windows:       providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
 	}
 	allCalls    = []Call{CallCharge, CallLookup, CallVoid, CallRefund, CallCheckRefund}
 	allOutcomes = []providers.OutcomeKind{

@@ -43,7 +43,7 @@ func paymentStatus(s *Saga) PaymentStatus {
 		return PaymentNone
 	case stepDone(s, StepRefund):
 		return PaymentRefunded
-	case charge.Status == StepDone && s.State != NeedsReview || stepDone(s, StepConfirm):
+	case charge.Status == StepDone:
 		return PaymentCaptured
 	case charge.Status == StepFailed && charge.Outcome == providers.Declined:
 		return PaymentDeclined

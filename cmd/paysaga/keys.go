@@ -153,8 +153,8 @@ func withStore(ctx context.Context, dir string, use func(*postgres.Store) error)
 		return err
 	}
 	defer store.Close()
-	if err := store.Ping(ctx); err != nil {
-		return errNoSchema
+	if err := checkSchema(ctx, store); err != nil {
+		return err
 	}
 	return use(store)
 }

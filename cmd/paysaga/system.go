@@ -58,8 +58,8 @@ func newSystem(ctx context.Context, c config.Config, logger *slog.Logger) (*syst
 }
 
 func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, logger *slog.Logger) (*system, error) {
-	if err := store.Ping(ctx); err != nil {
-		return nil, errNoSchema
+	if err := checkSchema(ctx, store); err != nil {
+		return nil, err
 	}
 	adapters, err := newProviders(c)
 	if err != nil {
@@ -89,6 +89,15 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	return &system{store: store, runner: runner, recovery: recovery, handler: handler, drain: c.DrainTimeout, logger: logger}, nil
 }
 
+// checkSchema says what to do where the schema is missing.
+func checkSchema(ctx context.Context, store *postgres.Store) error {
+	err := store.Ping(ctx)
+	if errors.Is(err, postgres.ErrNoSchema) {
+		return errNoSchema
+	}
+	return err
+}
+
 func newProviders(c config.Config) (map[string]saga.Provider, error) {
 	adapters := map[string]saga.Provider{}
 	if c.Stripe.Configured() {
@@ -109,6 +118,8 @@ type role struct{ api, worker bool }
 // run serves until ctx ends, then lets what runs finish and hands back what does not. A nil listener serves no API.
 func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
 	defer s.store.Close()
+	ctx, stop := context.WithCancel(ctx) // also ends the worker when the API fails
+	defer stop()
 	var workers sync.WaitGroup
 	if r.worker {
 		workers.Go(func() { s.recovery.Run(ctx) })
@@ -127,6 +138,7 @@ func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
 	case err = <-failed:
 		err = fmt.Errorf("serve: %w", err)
 	}
+	stop()
 	s.logger.Info("stopping", "drain_timeout_ms", s.drain.Milliseconds())
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 	defer cancel()

@@ -46,7 +46,7 @@ func refusal(s saga.Saga) *problem {
 			return newProblem(outOfStock, "%s", step.Detail)
 		case step.Name == saga.StepCharge && step.Status == saga.StepFailed && step.Outcome == providers.Rejected:
 			return newProblem(paymentRejected, "The provider refused the request (%s). %s", step.Code, step.Detail)
-		case step.Name == saga.StepCharge && step.Status == saga.StepFailed:
+		case step.Name == saga.StepCharge && step.Status == saga.StepFailed && step.Outcome == providers.Declined:
 			return newProblem(paymentDeclined, "The payment was declined (%s).", declineCode(s, step))
 		}
 	}

@@ -70,7 +70,7 @@ func (s *server) answerOrder(ctx context.Context, claim saga.Claim, request api.
 			return saga.Answer{}, false, fmt.Errorf("look key up: %w", err)
 		}
 		answer, replayed, err := s.decideOrder(ctx, record, used, claim, request)
-		if errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) {
+		if errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) {
 			continue
 		}
 		return answer, replayed, err

@@ -24,7 +24,7 @@ const (
 )
 
 var policy = saga.Policy{
-	AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: time.Hour, MaxFailures: 5,
+	AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: time.Hour, MaxFailures: 5, MaxUnrecorded: 8,
 	Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
 }
 

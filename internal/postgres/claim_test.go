@@ -41,7 +41,7 @@ func TestKeyIsClaimedOnce(t *testing.T) {
 	}
 }
 
-// CASES 35: keys are told apart by case, endpoint and account.
+// Keys are told apart by case, endpoint and account.
 func TestKeysThatAreNotTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

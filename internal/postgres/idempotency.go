@@ -21,8 +21,8 @@ func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (r
 	var left *time.Duration
 	err = s.pool.QueryRow(ctx, `
 		SELECT generation, fingerprint, status, response_status, response_headers, response_body, lock_version,
-			locked_until - now(), saga_key, expires_at <= now()
-		FROM idempotency_keys WHERE account_id = $1 AND endpoint = $2 AND key = $3`, account, endpoint, key,
+			locked_until - now(), saga_key, `+windowOver+`
+		FROM idempotency_keys k WHERE account_id = $1 AND endpoint = $2 AND key = $3`, account, endpoint, key,
 	).Scan(&record.Generation, &fingerprint, &record.Status, &status, &record.Answer.Headers, &body, &record.Fence, &left, &sagaKey,
 		&record.Expired)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -42,6 +42,11 @@ func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (r
 	return record, true, nil
 }
 
+// windowOver tells that a key may begin anew. While the fate of its order is open, it may not: a second order could be
+// charged beside the first.
+const windowOver = `(k.expires_at <= now() AND NOT EXISTS (SELECT 1 FROM sagas s
+	WHERE s.account_id = k.account_id AND s.key = k.saga_key AND s.state NOT IN ('completed', 'rolled_back')))`
+
 // queueClaim takes a key for a new saga: one that was never used, or one whose earlier use has expired and is answered.
 // It must be the next generation then. Whoever comes second finds nothing claimed, and its transaction is undone.
 func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey uuid.UUID, lease time.Duration) {
@@ -54,7 +59,7 @@ func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey uuid.UUID, lease tim
 				fingerprint = EXCLUDED.fingerprint, status = 'PROCESSING', response_status = NULL, response_headers = NULL,
 				response_body = NULL, lock_version = 1, locked_until = EXCLUDED.locked_until, saga_key = EXCLUDED.saga_key,
 				created_at = now(), completed_at = NULL, expires_at = EXCLUDED.expires_at
-			WHERE k.expires_at <= now() AND k.status <> 'PROCESSING' AND k.generation = EXCLUDED.generation - 1
+			WHERE `+windowOver+` AND k.status <> 'PROCESSING' AND k.generation = EXCLUDED.generation - 1
 			RETURNING 1)
 		SELECT paysaga_require(count(*) = 1, '`+ruleKey+`') FROM claimed`,
 		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention)

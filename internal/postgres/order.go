@@ -18,7 +18,7 @@ const orderColumns = `
 	o.account_id, o.id, o.status, o.currency, o.amount, o.customer_reference, o.customer_email, o.metadata,
 	o.payment_provider, o.payment_method, o.return_url, o.payment_status, o.provider_reference, o.captured_amount,
 	o.refunded_amount, o.decline, o.next_action, o.created_at, o.updated_at,
-	s.key, s.generation, s.state, s.failures, s.drives, s.deadline_at, s.next_attempt_at, s.lock_version, s.locked_until,
+	s.key, s.generation, s.state, s.failures, s.drives, s.unrecorded, s.deadline_at, s.next_attempt_at, s.lock_version, s.locked_until,
 	s.created_at, s.updated_at, now(),
 	NOT EXISTS (SELECT 1 FROM idempotency_keys k
 		WHERE k.account_id = s.account_id AND k.saga_key = s.key AND k.status = 'PROCESSING')`
@@ -33,7 +33,7 @@ func (s *Store) scanOrder(row pgx.CollectableRow) (saga.Saga, error) {
 		&g.AccountID, &o.ID, &o.Status, &o.Currency, &o.Amount, &reference, &email, &o.Metadata,
 		&o.Payment.Provider, &o.Payment.Method, &o.Payment.ReturnURL, &o.Payment.Status, &o.Payment.ProviderReference,
 		&o.Payment.CapturedAmount, &o.Payment.RefundedAmount, &o.Payment.Decline, &action, &o.CreatedAt, &o.UpdatedAt,
-		&g.Key, &g.Generation, &g.State, &g.Failures, &g.Drives, &deadline, &next, &g.Lease.Fence, &g.Lease.Until,
+		&g.Key, &g.Generation, &g.State, &g.Failures, &g.Drives, &g.Unrecorded, &deadline, &next, &g.Lease.Fence, &g.Lease.Until,
 		&g.CreatedAt, &g.UpdatedAt, &g.ReadAt, &g.Answered,
 	)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Store) ListOrders(ctx context.Context, account string, filter saga.Orde
 	}
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+orderColumns+`
-		FROM orders o JOIN sagas s ON s.account_id = o.account_id AND s.order_id = o.id
+		FROM orders o JOIN sagas s ON s.account_id = o.account_id AND s.key = o.id -- the saga that took the order has its id
 		WHERE o.account_id = $1 AND ($2 = '' OR o.status = $2) AND ($3 = '' OR o.payment_provider = $3)
 			AND ($4::timestamptz IS NULL OR (o.created_at, o.id) < ($4, $5::uuid))
 		ORDER BY o.created_at DESC, o.id DESC LIMIT $6`,

@@ -31,10 +31,10 @@ func (s *Store) Begin(ctx context.Context, claim saga.Claim, change saga.Change,
 	}
 	queueStock(batch, &after, change.Stock) // last: its rows are the ones that other orders wait for
 	if err := s.send(ctx, batch); err != nil {
-		return saga.Saga{}, s.explain(ctx, err, after.AccountID, after.Order.Items)
+		return saga.Saga{}, s.explain(ctx, err, change)
 	}
 	after.Lease = saga.Lease{Fence: 1, Until: begun.Add(lease)}
-	after.Drives = 1
+	after.Drives, after.Unrecorded = 1, 1
 	after.CreatedAt, after.Order.CreatedAt, after.Order.UpdatedAt = begun, begun, begun
 	return stamp(after, change, begun), nil
 }
@@ -45,15 +45,17 @@ func (s *Store) Apply(ctx context.Context, change saga.Change) (saga.Saga, error
 	batch := &pgx.Batch{}
 	var written time.Time
 	batch.Queue(`
-		WITH held AS (
-			UPDATE sagas SET state = $5, failures = $6, deadline_at = $7, updated_at = now(),
-				locked_until = CASE WHEN $8 THEN now() ELSE locked_until END,
-				next_attempt_at = CASE WHEN $9 THEN NULL WHEN $8 THEN now() + $10::interval ELSE locked_until END
+		WITH taken AS (
+			UPDATE sagas SET state = $5, failures = $6, deadline_at = $7, unrecorded = 0, updated_at = now(),
+				locked_until = CASE WHEN $8 THEN now() ELSE GREATEST(locked_until, now() + $11::interval) END,
+				next_attempt_at = CASE WHEN $9 THEN NULL WHEN $8 THEN now() + $10::interval
+					ELSE GREATEST(locked_until, now() + $11::interval) END
 			WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND state = $4
-			RETURNING 1)
-		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`'), now() FROM held`,
+			RETURNING account_id, key, lock_version, locked_until
+		), locked AS (`+mirrorLease+` AND NOT $8)
+		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`'), now() FROM taken`,
 		after.AccountID, after.Key, after.Lease.Fence, change.From, after.State, after.Failures, nullTime(after.DeadlineAt),
-		change.Release, after.State.Ended(), change.Pause,
+		change.Release, after.State.Ended(), change.Pause, change.Lease,
 	).QueryRow(func(row pgx.Row) error {
 		return row.Scan(nil, &written)
 	})
@@ -66,8 +68,9 @@ func (s *Store) Apply(ctx context.Context, change saga.Change) (saga.Saga, error
 	}
 	queueStock(batch, &after, change.Stock)
 	if err := s.send(ctx, batch); err != nil {
-		return saga.Saga{}, s.explain(ctx, err, after.AccountID, after.Order.Items)
+		return saga.Saga{}, s.explain(ctx, err, change)
 	}
+	after.Unrecorded = 0
 	return stamp(after, change, written), nil
 }
 
@@ -144,18 +147,21 @@ func (s *Store) queueRest(batch *pgx.Batch, after *saga.Saga, change saga.Change
 	return nil
 }
 
+// mirrorLease copies the lease of the sagas in "taken" to their keys, where a repeat of the request looks for it.
+const mirrorLease = `
+	UPDATE idempotency_keys k SET lock_version = t.lock_version, locked_until = t.locked_until FROM taken t
+	WHERE k.account_id = t.account_id AND k.saga_key = t.key AND k.status = 'PROCESSING'`
+
 // TakeOver is a compare-and-swap on the fencing number of a lease that has run out.
 func (s *Store) TakeOver(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) (saga.Saga, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		WITH taken AS (
-			UPDATE sagas SET lock_version = lock_version + 1, drives = drives + 1, locked_until = now() + $4::interval,
-				next_attempt_at = now() + $4::interval
+			UPDATE sagas SET lock_version = lock_version + 1, drives = drives + 1, unrecorded = unrecorded + 1,
+				locked_until = now() + $4::interval, next_attempt_at = now() + $4::interval
 			WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND locked_until <= now() AND next_attempt_at IS NOT NULL
 			RETURNING account_id, key, lock_version, locked_until
-		), locked AS (
-			UPDATE idempotency_keys k SET lock_version = t.lock_version, locked_until = t.locked_until FROM taken t
-			WHERE k.account_id = t.account_id AND k.saga_key = t.key AND k.status = 'PROCESSING')
+		), locked AS (`+mirrorLease+`)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM taken`,
 		ref.AccountID, ref.Key, fence, lease)
 	if err := s.send(ctx, batch); err != nil {
@@ -176,13 +182,11 @@ func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([
 			WHERE next_attempt_at <= now() AND locked_until <= now()
 			ORDER BY next_attempt_at LIMIT $1 FOR UPDATE SKIP LOCKED
 		), taken AS (
-			UPDATE sagas s SET lock_version = s.lock_version + 1, drives = s.drives + 1, locked_until = now() + $2::interval,
-				next_attempt_at = now() + $2::interval
+			UPDATE sagas s SET lock_version = s.lock_version + 1, drives = s.drives + 1, unrecorded = s.unrecorded + 1,
+				locked_until = now() + $2::interval, next_attempt_at = now() + $2::interval
 			FROM due WHERE s.account_id = due.account_id AND s.key = due.key
 			RETURNING s.account_id, s.key, s.lock_version, s.locked_until
-		), locked AS (
-			UPDATE idempotency_keys k SET lock_version = t.lock_version, locked_until = t.locked_until FROM taken t
-			WHERE k.account_id = t.account_id AND k.saga_key = t.key AND k.status = 'PROCESSING')
+		), locked AS (`+mirrorLease+`)
 		SELECT account_id, key FROM taken`, limit, lease)
 	if err != nil {
 		return nil, fmt.Errorf("claim due sagas: %w", mapError(err))
@@ -229,22 +233,24 @@ func (s *Store) HandBack(ctx context.Context, ref saga.Ref, fence int64) error {
 func (s *Store) setLease(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		WITH held AS (
+		WITH taken AS (
 			UPDATE sagas SET locked_until = now() + $4::interval, next_attempt_at = now() + $4::interval
 			WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND next_attempt_at IS NOT NULL
-			RETURNING 1
-		), locked AS (
-			UPDATE idempotency_keys SET locked_until = now() + $4::interval
-			WHERE account_id = $1 AND saga_key = $2 AND lock_version = $3 AND status = 'PROCESSING')
-		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM held`,
+			RETURNING account_id, key, lock_version, locked_until
+		), locked AS (`+mirrorLease+`)
+		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM taken`,
 		ref.AccountID, ref.Key, fence, lease)
 	return s.send(ctx, batch)
 }
 
 // explain turns "out of stock" and "unknown SKU" into errors that name the line. It reads after the transaction was
-// undone, so the numbers are those of a moment later.
-func (s *Store) explain(ctx context.Context, err error, account string, items []saga.Item) error {
+// undone, so the numbers are those of a moment later. Only a reservation can meet either: the same rule broken by a sale or
+// a release is a fault in the books, and stays the plain error that it is.
+func (s *Store) explain(ctx context.Context, err error, change saga.Change) error {
+	account, items := change.After.AccountID, change.After.Order.Items
 	switch {
+	case change.Stock != saga.StockReserve:
+		return err
 	case errors.Is(err, errOutOfStock):
 		return s.shortage(ctx, account, items)
 	case errors.Is(err, errUnknownSKU):

@@ -88,15 +88,18 @@ func queueStock(batch *pgx.Batch, after *saga.Saga, effect saga.StockEffect) {
 			SELECT paysaga_require(count(*) = cardinality($3::text[]), '`+ruleSKU+`') FROM moved`,
 			after.AccountID, after.Key, skus, quantities)
 	case saga.StockSell:
-		queueReservationEnd(batch, after, "sold", `on_hand = s.on_hand - ended.quantity, reserved = s.reserved - ended.quantity`)
+		queueReservationEnd(batch, after, "sold", `on_hand = s.on_hand - ended.quantity, reserved = s.reserved - ended.quantity`, len(skus))
 	case saga.StockRelease:
-		queueReservationEnd(batch, after, "released", `reserved = s.reserved - ended.quantity`)
+		queueReservationEnd(batch, after, "released", `reserved = s.reserved - ended.quantity`, len(skus))
+	case saga.StockForfeit:
+		queueReservationEnd(batch, after, "released", `reserved = s.reserved - ended.quantity`, 0)
 	case saga.StockNone:
 	}
 }
 
-// queueReservationEnd ends every line's reservation, once: a second ending finds nothing held and undoes the transaction.
-func queueReservationEnd(batch *pgx.Batch, after *saga.Saga, status, set string) {
+// queueReservationEnd ends what is held of each line's reservation. Fewer lines than the least that is expected undo the
+// transaction: so a reservation ends once.
+func queueReservationEnd(batch *pgx.Batch, after *saga.Saga, status, set string, least int) {
 	batch.Queue(`
 		WITH ended AS (
 			UPDATE reservations SET status = $3, ended_at = now()
@@ -106,8 +109,8 @@ func queueReservationEnd(batch *pgx.Batch, after *saga.Saga, status, set string)
 			UPDATE stock s SET `+set+`, updated_at = now() FROM ended
 			WHERE s.account_id = $1 AND s.sku = ended.sku
 			RETURNING 1)
-		SELECT paysaga_require(count(*) = $4, '`+ruleReservation+`') FROM moved`,
-		after.AccountID, after.Key, status, len(after.Order.Items))
+		SELECT paysaga_require(count(*) >= $4, '`+ruleReservation+`') FROM moved`,
+		after.AccountID, after.Key, status, least)
 }
 
 func lines(items []saga.Item) (skus []string, quantities []int64) {

@@ -57,10 +57,18 @@ const statementTimeout = "10000"
 // connectTimeout is well below a client's patience, so that a request meets a dead database as an error, not as silence.
 const connectTimeout = 5 * time.Second
 
-// Ping reports whether the database answers and has its schema.
+// ErrNoSchema tells that the database has no tables of paysaga.
+var ErrNoSchema = errors.New("the database has no schema of paysaga")
+
+// Ping reports whether the database answers and has its schema. Errors: ErrNoSchema.
 func (s *Store) Ping(ctx context.Context) error {
-	if _, err := s.pool.Exec(ctx, `SELECT 1 FROM sagas LIMIT 0`); err != nil {
-		return fmt.Errorf("ask the database: %w", err)
+	_, err := s.pool.Exec(ctx, `SELECT 1 FROM sagas LIMIT 0`)
+	const undefinedTable = "42P01"
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == undefinedTable {
+		return ErrNoSchema
+	}
+	if err != nil {
+		return fmt.Errorf("ask the database: %w", mapError(err))
 	}
 	return nil
 }

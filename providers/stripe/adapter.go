@@ -33,6 +33,9 @@ var methodForm = regexp.MustCompile(`^pm_[A-Za-z0-9_]{1,252}$`)
 // paymentForm is a PaymentIntent's id. It becomes a part of a URL.
 var paymentForm = regexp.MustCompile(`^pi_[A-Za-z0-9_]{1,252}$`)
 
+// refundForm is a Refund's id. It becomes a part of a URL; "pyr_" is what bank payments' refunds are called.
+var refundForm = regexp.MustCompile(`^(re|pyr)_[A-Za-z0-9_]{1,251}$`)
+
 // cardForm is 12 to 19 digits, grouped or not: a card number that took the place of a token.
 var cardForm = regexp.MustCompile(`^[0-9](?:[ -]?[0-9]){11,18}$`)
 
@@ -159,7 +162,7 @@ func (a *Adapter) search(ctx context.Context, request providers.LookupRequest) p
 		if hit == nil || !paymentForm.MatchString(hit.ID) {
 			return unknown(codeOtherObject)
 		}
-		if hit.Metadata[metadataSubKey] != string(request.Key) {
+		if !belongsTo(hit, request.Key) {
 			continue // another attempt of the same saga
 		}
 		payment, err := a.client.payment(ctx, hit.ID)
@@ -246,6 +249,34 @@ func (a *Adapter) Refund(ctx context.Context, request providers.RefundRequest) p
 		return unknown(codeOtherPayment)
 	}
 	return outcomeOfRefund(refund)
+}
+
+// LookupRefund asks how a refund stands: by Reference when it is known, else among the payment's refunds by our mark. NotFound
+// means that Stripe has none; its list of refunds, unlike its search, is not behind.
+func (a *Adapter) LookupRefund(ctx context.Context, request providers.RefundLookupRequest) providers.Outcome {
+	if invalid, ok := refusedCall(request.Key, request.Payment); ok {
+		return invalid
+	}
+	if request.Reference != "" {
+		if !refundForm.MatchString(request.Reference) {
+			return unknown(codeReferenceInvalid)
+		}
+		refund, err := a.client.refund(ctx, request.Reference)
+		if err != nil {
+			return outcomeOfError(lookupCall, err)
+		}
+		return outcomeOfRefund(refund)
+	}
+	refunds, err := a.client.refundsOf(ctx, request.Payment)
+	if err != nil {
+		return outcomeOfError(searchCall, err)
+	}
+	for _, refund := range refunds {
+		if refund != nil && refund.Metadata[metadataSubKey] == string(request.Key) {
+			return outcomeOfRefund(refund)
+		}
+	}
+	return providers.Outcome{Kind: providers.NotFound}
 }
 
 // refusedCall keeps calls from being sent that stripe-go would send in another form: without a key it makes up a random one.

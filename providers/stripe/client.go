@@ -26,6 +26,9 @@ const (
 // searchLimit bounds a search's one page. A saga has one payment per attempt; ten is more attempts than a saga makes.
 const searchLimit = 10
 
+// refundsLimit is the longest page that Stripe gives.
+const refundsLimit = 100
+
 var (
 	errNotASearchResult = errors.New("answer is not a search result")
 	errTooManyHits      = errors.New("search has more than one page")
@@ -163,6 +166,37 @@ func (c *client) createRefund(ctx context.Context, request providers.RefundReque
 		return nil, seen.failed("create refund", err)
 	}
 	return created, nil
+}
+
+// refund is one refund as it stands now.
+func (c *client) refund(ctx context.Context, id string) (*sdk.Refund, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.RefundParams{}
+	params.Context = ctx
+	found, err := c.refunds.Get(id, params)
+	if err != nil {
+		return nil, seen.failed("get refund", err)
+	}
+	return found, nil
+}
+
+// refundsOf lists a payment's refunds, one page of the most that Stripe gives: a payment has few.
+func (c *client) refundsOf(ctx context.Context, payment string) ([]*sdk.Refund, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.RefundListParams{PaymentIntent: new(payment)}
+	params.Context = ctx
+	params.Single = true
+	params.Limit = new(int64(refundsLimit))
+	list := c.refunds.List(params)
+	if err := list.Err(); err != nil {
+		return nil, seen.failed("list refunds", err)
+	}
+	if list.RefundList().HasMore {
+		return nil, seen.failed("list refunds", errTooManyHits)
+	}
+	return list.RefundList().Data, nil
 }
 
 // begin bounds one call in time and starts watching it on the wire.
