@@ -21,7 +21,7 @@ type Config struct {
 	Lease            time.Duration // how long a claim on a saga holds unless it is renewed
 	CallTimeout      time.Duration // the longest wait for one provider call
 	RecoveryInterval time.Duration // how often the recovery worker looks for sagas that nobody drives
-	AwaitDeadline    time.Duration // how long an order waits for its customer, or for a provider that is still processing
+	AwaitDeadline    time.Duration // how long an order waits for its customer
 	DrainTimeout     time.Duration // how long a stopping server lets running orders finish
 	Retention        time.Duration // how long a key keeps its answer
 

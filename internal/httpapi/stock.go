@@ -9,7 +9,7 @@ import (
 	"paysaga/saga"
 )
 
-// PutStock sets how much of a SKU is on hand. Repeating it changes nothing more, so it needs no key.
+// PutStock sets how much of a SKU is on hand. A repeat sets the same number, so it needs no key.
 func (s *server) PutStock(w http.ResponseWriter, r *http.Request, sku api.SKU) {
 	var request api.StockRequest
 	if err := s.decode(w, r, "StockRequest", &request); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paysaga/internal/idempotency"
+	"paysaga/providers"
 	"paysaga/saga"
 )
 
@@ -77,7 +78,14 @@ func TestExpiredKeyBeginsTheNextGeneration(t *testing.T) {
 	refused("in its window")
 	b.exec(`UPDATE idempotency_keys SET expires_at = now()`)
 	refused("not answered")
-	b.apply(b.outcome(first, saga.CallCharge, succeeded))
+	waiting := b.outcome(first, saga.CallCharge, providers.Outcome{Kind: providers.Processing, Reference: "pay_1"})
+	waiting.Answer = &saga.Answer{Status: 202, Body: []byte("waiting")}
+	waited := b.apply(waiting)
+	refused("answered, but the order has no end yet")
+	if record, _, err := b.store.LookupKey(b.ctx, account, claim.Endpoint, claim.Key); err != nil || record.Expired || record.Answer.Status != 202 {
+		t.Errorf("while the order has no end: %+v, %v; want the stored answer", record, err)
+	}
+	b.apply(b.outcome(waited, saga.CallLookup, succeeded))
 	third := claim
 	third.Generation = 3
 	if _, err := b.store.Begin(b.ctx, third, b.beginning(third, cups(1)), lease); !errors.Is(err, saga.ErrKeyTaken) {

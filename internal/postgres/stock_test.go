@@ -94,6 +94,13 @@ func TestPartOfAReservationIsNone(t *testing.T) {
 	}
 	b.wantStock("cup", 10, 1)
 	b.wantStock("mug", 5, 1)
+	b.exec(`UPDATE stock SET reserved = 0 WHERE sku = 'mug'`) // as whoever released it should have done
+	lost := b.advance(s, saga.Event{Kind: saga.ReservationLost, Call: saga.CallCharge, Outcome: succeeded, Sends: 1})
+	if after := b.apply(lost); after.State != saga.Compensating {
+		t.Errorf("state %s, want compensating", after.State)
+	}
+	b.wantStock("cup", 10, 0)
+	b.wantStock("mug", 5, 0)
 }
 
 func TestPutStockKeepsWhatIsReserved(t *testing.T) {
