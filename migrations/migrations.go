@@ -4,11 +4,12 @@ package migrations
 
 import (
 	"context"
-	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver named "pgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -72,10 +73,11 @@ func migrate(ctx context.Context, databaseURL string, run func(*goose.Provider) 
 }
 
 func withProvider(databaseURL string, use func(*goose.Provider) error) error {
-	db, err := sql.Open("pgx", databaseURL)
+	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
-		return fmt.Errorf("open the database: %w", err)
+		return errors.New("DATABASE_URL is no PostgreSQL URL") // the parser's own text can hold the password
 	}
+	db := stdlib.OpenDB(*config)
 	defer func() { _ = db.Close() }()
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {

@@ -80,7 +80,8 @@ func (f *fold) answered(e Event) {
 		return
 	}
 	if e.Call == CallCharge && e.Outcome.Kind == providers.Rejected && f.mayHaveCharged(*step, e) {
-		reaction.move, reaction.step = moveReview, StepUnknown
+		reaction.move, reaction.step = moveRepeat, StepUnknown
+		e.Outcome.Code = codeRefusedAfterSend // from here on only look-ups
 	}
 	record(step, e, reaction.step, f.saga.ReadAt)
 	f.failures(reaction.move)
@@ -89,7 +90,7 @@ func (f *fold) answered(e Event) {
 
 // mayHaveCharged tells whether an earlier send than the one just answered can have taken the money: its outcome is unknown,
 // or a server died or was stopped before it could write one. A provider that refuses our request then, perhaps as our
-// key belongs to another account by now, says nothing about that send.
+// key belongs to another account by now, says nothing about that send: only a look-up can tell.
 func (f *fold) mayHaveCharged(charge Step, e Event) bool {
 	return charge.Status == StepUnknown || e.Unsure || f.saga.Unrecorded > 1
 }
@@ -227,6 +228,10 @@ func (f *fold) absent(charge *Step) {
 	}
 	if !f.absenceIsConclusive(*charge) {
 		f.repeat(providers.Outcome{})
+		return
+	}
+	if charge.Code == codeRefusedAfterSend {
+		f.review("refused_after_send", "The provider refused the request after an earlier send whose end nobody knows, and finds no payment.")
 		return
 	}
 	charge.Status, charge.Outcome = StepFailed, providers.NotFound

@@ -263,9 +263,9 @@ func TestRefusalAfterAnEarlierSendDecidesNothing(t *testing.T) {
 	}{
 		"first send":                      {StepPending, 1, false, RolledBack},
 		"after a busy answer":             {StepPending, 1, false, RolledBack},
-		"after an unknown outcome":        {StepUnknown, 1, false, NeedsReview},
-		"after an unknown send just now":  {StepPending, 1, true, NeedsReview},
-		"after a server that died or was": {StepPending, 2, false, NeedsReview},
+		"after an unknown outcome":        {StepUnknown, 1, false, Charging},
+		"after an unknown send just now":  {StepPending, 1, true, Charging},
+		"after a server that died or was": {StepPending, 2, false, Charging},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,8 +277,24 @@ func TestRefusalAfterAnEarlierSendDecidesNothing(t *testing.T) {
 			if change.After.State != test.want {
 				t.Errorf("state %s, want %s", change.After.State, test.want)
 			}
-			if held := change.Stock == StockNone; held != (test.want == NeedsReview) {
+			if held := change.Stock == StockNone; held != (test.want == Charging) {
 				t.Errorf("stock effect %q", change.Stock)
+			}
+			if test.want != Charging {
+				return
+			}
+			after := stored(change, noon)
+			if next := Next(after, testPolicy.Windows); next != CallLookup {
+				t.Errorf("next call %s, want a look-up", next)
+			}
+			after.ReadAt = noon.Add(testPolicy.Windows.LookupDelay)
+			missing := mustAdvance(t, after, answered(CallLookup, providers.Outcome{Kind: providers.NotFound}))
+			if missing.After.State != NeedsReview || missing.Finding.Kind != "refused_after_send" {
+				t.Errorf("not found in time: %s, finding %v; want a person to look", missing.After.State, missing.Finding)
+			}
+			found := mustAdvance(t, after, answered(CallLookup, providers.Outcome{Kind: providers.Succeeded}))
+			if found.After.State != Completed {
+				t.Errorf("found: %s", found.After.State)
 			}
 		})
 	}

@@ -29,9 +29,12 @@ func (s *Saga) lookupOnly(step Step, windows providers.Windows) bool {
 	return !step.StartedAt.IsZero() && !s.ReadAt.Before(step.StartedAt.Add(windows.Repost))
 }
 
-// repeatIsUseless tells the codes with which an adapter says that another send of the same key cannot tell the outcome.
+// codeRefusedAfterSend marks a charge that was refused as a request after an earlier send of it may have taken the money.
+const codeRefusedAfterSend = "refused_after_send"
+
+// repeatIsUseless tells the codes which say that another send of the same key cannot tell the outcome.
 func repeatIsUseless(code string) bool {
-	return code == providers.CodeServerErrorReplayed || code == providers.CodeServerErrorFinal ||
+	return code == codeRefusedAfterSend || code == providers.CodeServerErrorReplayed || code == providers.CodeServerErrorFinal ||
 		code == providers.CodeIdempotencyMismatch
 }
 

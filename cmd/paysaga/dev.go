@@ -80,7 +80,21 @@ func dev(ctx context.Context, out io.Writer, dir, address string) error {
 	}
 	defer remove()
 	printWelcome(out, place.devFile(baseURL(listener)), dir)
-	return s.run(ctx, listener, role{api: true, worker: true})
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		select {
+		case <-place.postgres.Done(): // nil, so never, for a server that is not ours
+			ended <- errors.New("PostgreSQL ended; its log is in the folder \"postgres\" of " + dir)
+			stop()
+		case <-ctx.Done():
+			ended <- nil
+		}
+	}()
+	err = s.run(ctx, listener, role{api: true, worker: true})
+	stop()
+	return errors.Join(err, <-ended)
 }
 
 // playground is what paysaga needs around it on a developer's machine: a database with its schema, keys, demo stock, and

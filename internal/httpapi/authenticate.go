@@ -28,6 +28,10 @@ func (s *server) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if len(r.Header.Values("Authorization")) > 1 {
+			s.fail(w, r, newProblem(unauthorized, "The request has several Authorization headers; send one."))
+			return
+		}
 		if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 			s.fail(w, r, newProblem(unauthorized, "Send the API key as Authorization: Bearer <key>."))
 			return

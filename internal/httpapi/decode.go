@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/big"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -25,9 +29,8 @@ import (
 // decode reads a request's body by the named schema of the contract into target. Its problems name every place that must
 // be mended. A body means the same however it is written: names in any order, numbers as 10, 10.0 or 1e1.
 func (s *server) decode(w http.ResponseWriter, r *http.Request, schema string, target any) error {
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != jsonContentType {
-		return newProblem(unsupportedMediaType, "Send the body as JSON, with Content-Type: application/json.")
+	if err := checkContentType(r.Header); err != nil {
+		return err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -40,7 +43,7 @@ func (s *server) decode(w http.ResponseWriter, r *http.Request, schema string, t
 	if err != nil {
 		return err
 	}
-	if err := refuseZeroCharacters(value); err != nil {
+	if err := refuseWhatIsNotKept(body); err != nil {
 		return err
 	}
 	if err := s.checkSchema(schema, value); err != nil {
@@ -84,9 +87,10 @@ func badPlace(pointer jsontext.Pointer, detail string) *problem {
 	return &problem{kind: invalidRequest, detail: detail, errors: []api.FieldError{{Pointer: string(pointer), Detail: detail}}}
 }
 
-// refuseZeroCharacters refuses U+0000 in texts and names: JSON allows it, the database has no way to keep it.
-func refuseZeroCharacters(value jsontext.Value) error {
-	decoder := jsontext.NewDecoder(bytes.NewReader(value))
+// refuseWhatIsNotKept refuses what a valid body may have and could not be kept as it is: U+0000 in texts and names, which the
+// database cannot hold, and numbers that a float64, on the way to the canonical form, would round.
+func refuseWhatIsNotKept(body []byte) error {
+	decoder := jsontext.NewDecoder(bytes.NewReader(body))
 	for {
 		token, err := decoder.ReadToken()
 		if errors.Is(err, io.EOF) {
@@ -95,10 +99,40 @@ func refuseZeroCharacters(value jsontext.Value) error {
 		if err != nil {
 			return newProblem(invalidRequest, "The body is not valid JSON.")
 		}
-		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {
+		switch {
+		case token.Kind() == '"' && strings.ContainsRune(token.String(), 0):
 			return badPlace(decoder.StackPointer(), "The character U+0000 cannot be kept.")
+		case token.Kind() == '0' && !exact(token.String()):
+			return badPlace(decoder.StackPointer(), "The number has more digits than can be kept exactly.")
 		}
 	}
+}
+
+// exact reports whether a float64 holds a number as it is written. Anything longer than needed for that is not looked at.
+func exact(number string) bool {
+	const longest = 32
+	approximate, err := strconv.ParseFloat(number, 64)
+	if err != nil || len(number) > longest || (approximate != 0 && (math.Abs(approximate) > 1e30 || math.Abs(approximate) < 1e-30)) {
+		return false
+	}
+	written, ok := new(big.Rat).SetString(number)
+	kept, _ := new(big.Rat).SetString(strconv.FormatFloat(approximate, 'g', -1, 64))
+	return ok && kept != nil && written.Cmp(kept) == 0
+}
+
+// checkContentType wants plain JSON, which is UTF-8.
+func checkContentType(header http.Header) error {
+	mediaType, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil || mediaType != jsonContentType {
+		return newProblem(unsupportedMediaType, "Send the body as JSON, with Content-Type: application/json.")
+	}
+	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return newProblem(unsupportedMediaType, "JSON is written in UTF-8; other character sets are not read.")
+	}
+	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return newProblem(unsupportedMediaType, "Send the body as it is, without Content-Encoding.")
+	}
+	return nil
 }
 
 // maxFieldErrors bounds how much of a hopeless body is explained.
@@ -220,6 +254,9 @@ func pathParameters(r *http.Request) map[string]string {
 	values := make(map[string]string, len(parameters.Keys))
 	for i, key := range parameters.Keys {
 		values[key] = parameters.Values[i]
+		if decoded, err := url.PathUnescape(parameters.Values[i]); err == nil {
+			values[key] = decoded
+		}
 	}
 	return values
 }

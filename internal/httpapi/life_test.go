@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"testing"
 
@@ -40,6 +43,41 @@ func TestClientHangsUp(t *testing.T) {
 	}
 	if s.log.contains(`"level":"ERROR"`) {
 		t.Error("a client that hangs up is logged as an error of the server")
+	}
+}
+
+// A client may close its half of the connection once it has sent everything; it still waits for its answer.
+func TestClientThatSendsNoMore(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for name, test := range map[string]struct {
+		apiKey string
+		status int
+	}{"an order": {s.merchant, http.StatusCreated}, "a bad API key": {"paysaga_unknown", http.StatusUnauthorized}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.api.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			_, err = fmt.Fprintf(connection, "POST /v1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
+				"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", test.apiKey, newKeyText(), len(theOrder), theOrder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := connection.(*net.TCPConn).CloseWrite(); err != nil { //nolint:forcetypeassert // it was dialed as TCP
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != test.status {
+				t.Errorf("status %d, want %d", answer.StatusCode, test.status)
+			}
+		})
 	}
 }
 

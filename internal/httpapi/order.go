@@ -314,6 +314,9 @@ func writeOrderCursor(p saga.OrderPlace) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + " " + p.ID.String()))
 }
 
+// lastMicrosecond is the end of the year 9999, in microseconds since 1970: a later time is none that this server gave.
+const lastMicrosecond = 253_402_300_799_999_999
+
 func readOrderCursor(cursor string) (saga.OrderPlace, error) {
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
@@ -321,8 +324,8 @@ func readOrderCursor(cursor string) (saga.OrderPlace, error) {
 	}
 	micros, id, _ := strings.Cut(string(text), " ")
 	at, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return saga.OrderPlace{}, fmt.Errorf("read cursor's time: %w", err)
+	if err != nil || at < 0 || at > lastMicrosecond {
+		return saga.OrderPlace{}, fmt.Errorf("read cursor's time: %w", errors.Join(err, errBadCursor))
 	}
 	orderID, err := uuid.Parse(id)
 	if err != nil {

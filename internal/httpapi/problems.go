@@ -147,10 +147,6 @@ func problemOf(err error) *problem {
 // fail answers with the problem that an error is, and logs what is not the client's doing.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
-	if r.Context().Err() != nil {
-		s.Logger.DebugContext(r.Context(), "client went away", "route", route(r), "error", err)
-		return
-	}
 	if p == nil {
 		s.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", route(r), "error", err)
 		p = &problem{

@@ -22,6 +22,9 @@ func badSyntax(t *testing.T) []bad {
 		badBody("trailing data", theOrder+"x", "body"), badBody("two values", theOrder+theOrder, "body"), badBody("trailing comma", changed(t, theOrder, `"c-9"}}`, `"c-9"},}`), "body"),
 		badBody("comment", theOrder+"// done", "body"), badBody("single quotes", strings.ReplaceAll(theOrder, `"`, `'`), "body"),
 		badBody("NaN", changed(t, theOrder, "3998", "NaN"), "pointer /amount"), badBody("byte order mark", "\ufeff"+theOrder, "body"),
+		badBody("more digits than can be kept", changed(t, theOrder, "3998", "3998.00000000000000001"), "pointer /amount"),
+		badBody("a quantity that is nearly whole", changed(t, theOrder, `"quantity":2`, `"quantity":2.00000000000000009`), "pointer /items/0/quantity"),
+		badBody("a huge exponent", changed(t, theOrder, "3998", "3998e-999999999"), "pointer /amount"),
 		badBody("invalid UTF-8", changed(t, theOrder, "c-9", "c-\xff"), "pointer /metadata/cart"),
 		badBody("half a surrogate", changed(t, theOrder, "c-9", `c-\ud800`), "pointer /metadata/cart"),
 		badBody("nested without end", strings.Repeat("[", bodyLimit-1), "body"),
@@ -39,7 +42,7 @@ func badSyntax(t *testing.T) []bad {
 	}
 	for name, contentType := range map[string][]string{
 		"missing": nil, "empty": {""}, "text": {"text/plain"}, "form": {"application/x-www-form-urlencoded"}, "broken": {"application/json; charset"},
-		"problem": {"application/problem+json"}, "xml": {"application/xml"},
+		"problem": {"application/problem+json"}, "xml": {"application/xml"}, "UTF-16": {"application/json; charset=utf-16"},
 	} {
 		list.add(bad{
 			name: "content type " + name, header: map[string][]string{"Content-Type": contentType},

@@ -93,7 +93,7 @@ func badAddresses() []bad {
 	} {
 		list.add(badParameter("/v1/orders?"+query, place))
 	}
-	for _, place := range []string{"x 5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71", "1", "1 4711", "1 ", " "} {
+	for _, place := range []string{"x 5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71", "1", "1 4711", "1 ", " ", "-300000000000000000 5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71"} {
 		list.add(badParameter("/v1/orders?cursor="+base64.RawURLEncoding.EncodeToString([]byte(place)), "cursor"))
 	}
 	for query, place := range map[string]string{

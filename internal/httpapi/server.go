@@ -15,6 +15,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
 
 	"paysaga/api"
@@ -73,7 +74,7 @@ func New(c Config) (http.Handler, error) {
 	}
 	s := &server{Config: c, document: document, pages: rendered}
 	router := chi.NewRouter()
-	router.Use(s.logRequests, s.catchPanics, s.secureHeaders, s.authenticate)
+	router.Use(outlive, s.logRequests, middleware.GetHead, s.catchPanics, s.secureHeaders, s.authenticate)
 	router.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, saga.ErrNotFound) })
 	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", strings.Join(allowedMethods(router, r.URL.Path), ", "))
@@ -118,6 +119,14 @@ func (w *statusRecorder) WriteHeader(status int) {
 }
 
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// outlive lets a request be finished whatever its client does. net/http ends a request's context as soon as the client sends
+// no more, which one that only closed its half of the connection does as well: it still waits for the answer.
+func outlive(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	})
+}
 
 func (s *server) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

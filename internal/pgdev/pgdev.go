@@ -71,6 +71,9 @@ func Resolve(ctx context.Context, databaseURL string, options Options) (*Server,
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()
+	if _, err := pgx.ParseConfig(databaseURL); err != nil {
+		return nil, errors.New("the given database's URL cannot be read") // the parser's own text can hold the password
+	}
 	connection, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the given database: %w", err)

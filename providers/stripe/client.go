@@ -37,10 +37,8 @@ var (
 // client makes the calls. It is the only place that sets stripe-go up: its own backend and key, nothing of the library's
 // package-level state, so that several accounts can live in one process.
 //
-// The library's own retries are off, as the saga owns them: it knows the re-POST window, the library does not. One repeat
-// remains below: net/http sends a request again when a kept-alive connection turns out to be closed, and takes an
-// Idempotency-Key header as permission to do so for a POST. It is the same key and body, so Stripe takes the money once; but
-// it means that the last error need not tell the fate of the first sending (see exchange.nothingSent).
+// Nothing is sent twice below the saga, which owns the repeats as it knows the re-POST window: the library's own retries
+// are off, and so are net/http's (see watchingTransport).
 type client struct {
 	payments paymentintent.Client
 	refunds  refund.Client

@@ -46,8 +46,8 @@ func (e *exchange) watch(ctx context.Context) context.Context {
 }
 
 // nothingSent is true only on positive proof: net/http looked for a connection and never got one. The error alone proves
-// nothing. When a kept-alive connection breaks after the request went out, net/http dials again by itself, and the "connection
-// refused" of that second try comes back for a request that Stripe may have executed.
+// nothing: for a call that net/http repeats by itself, the "connection refused" of the second try comes back for a request
+// that Stripe may have executed.
 func (e *exchange) nothingSent() bool { return e.sought.Load() && !e.connected.Load() }
 
 // callError is how a call failed, with what the wire showed of it.
@@ -85,8 +85,14 @@ func watched(base *http.Client) *http.Client {
 
 type watchingTransport struct{ next http.RoundTripper }
 
-// RoundTrip is one call of the library. net/http's own repeats happen below it.
+// RoundTrip is one call of the library, sent once. net/http would send a POST again by itself when a kept-alive connection
+// breaks, as it takes an Idempotency-Key for permission. The saga must know of each send: a refusal of the second one would
+// hide that the first may have taken the money. Without GetBody net/http has nothing to send a second time.
 func (t *watchingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.GetBody != nil {
+		request = request.Clone(request.Context())
+		request.GetBody = nil
+	}
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // a RoundTripper is transparent

@@ -31,16 +31,22 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestRepeatBelowTheAdapter: net/http itself sends a call again when a kept-alive connection breaks. It is the same key, so it is
-// the same charge.
-func TestRepeatBelowTheAdapter(t *testing.T) {
+// TestNothingIsRepeatedBelowTheAdapter: net/http would send a keyed call again when a kept-alive connection breaks, and the
+// saga would take the answer to that second send for the answer to its only one.
+func TestNothingIsRepeatedBelowTheAdapter(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, patient)
-	b.Lookup(t.Context(), lookup("pi_nothing")) // leaves a connection behind
-	b.fault(t, sandbox.CallCharge, sandbox.FaultResetAfter)
-	b.charged(t, "pm_card_visa", providers.Succeeded)
-	if entry := b.one(t); entry.Captured != 3998 || entry.Calls != 2 {
-		t.Errorf("ledger: %+v", entry)
+	for _, kind := range []sandbox.FaultKind{sandbox.FaultResetBefore, sandbox.FaultResetAfter} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, patient)
+			b.Lookup(t.Context(), lookup("pi_nothing")) // leaves a connection behind
+			b.fault(t, sandbox.CallCharge, kind)
+			b.charged(t, "pm_card_visa", providers.Unknown)
+			b.charged(t, "pm_card_visa", providers.Succeeded)
+			if entry := b.one(t); entry.Captured != 3998 || entry.Calls != 2 {
+				t.Errorf("ledger: %+v", entry)
+			}
+		})
 	}
 }
 

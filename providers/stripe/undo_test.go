@@ -115,7 +115,21 @@ func TestSlowRefund(t *testing.T) {
 			if looked := b.Lookup(t.Context(), lookup(taken.Reference)); looked.Kind != providers.Processing || looked.Code != "refund_pending" {
 				t.Errorf("on its way: %+v", looked)
 			}
+			known := providers.RefundLookupRequest{Key: refundKey, Payment: taken.Reference, Reference: refund.Reference}
+			unknown := providers.RefundLookupRequest{Key: refundKey, Payment: taken.Reference}
+			other := providers.RefundLookupRequest{Key: refundKey + "_2", Payment: taken.Reference}
+			for at, want := range map[providers.RefundLookupRequest]providers.OutcomeKind{
+				known: providers.Processing, unknown: providers.Processing, other: providers.NotFound,
+			} {
+				if found := b.LookupRefund(t.Context(), at); found.Kind != want {
+					t.Errorf("refund looked up by %+v: %+v, want %s", at, found, want)
+				}
+			}
 			b.control(t, "/_sandbox/refunds/"+refund.Reference+"/"+action)
+			ended := map[string]providers.OutcomeKind{"settle": providers.Succeeded, "fail": providers.Declined}[action]
+			if found := b.LookupRefund(t.Context(), known); found.Kind != ended || found.Reference != refund.Reference {
+				t.Errorf("refund at its end: %+v, want %s", found, ended)
+			}
 			if looked := b.Lookup(t.Context(), lookup(taken.Reference)); looked.Kind != want {
 				t.Errorf("at its end: %+v, want %s", looked, want)
 			}
