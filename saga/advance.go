@@ -162,7 +162,6 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
 // take accepts the money, after holding the provider's amount against the order's.
 func (f *fold) take(charge *Step, outcome providers.Outcome) {
 	if outcome.Code == providers.CodePartiallyRefunded {
-		charge.Status = StepUnknown
 		f.review("refunded_at_provider", "The provider took the money and has given a part of it back, which nobody here asked for.")
 		return
 	}

@@ -43,7 +43,7 @@ It shows one thing after the other: a plain order, the same request again, the k
 once with one key, a declined card, too little stock, a provider that takes the money and never answers, and a server
 that is killed between charge and save. Then it places --orders orders while the provider misbehaves in a dozen ways,
 and lays orders, the provider's ledger and the stock side by side. The same --seed meets the same orders with the same
-faults.
+faults; which of two orders gets the last piece is still a matter of time.
 
 Everything is kept in DIR/demo, which is emptied at the start of the next demo; "paysaga dev" may use DIR meanwhile. No
 setting of the environment is read, and no other database is touched. It takes half a minute, and gives up after five.

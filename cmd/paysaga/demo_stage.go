@@ -104,7 +104,8 @@ func emptyFolder(ctx context.Context, dir string) error {
 			return fmt.Errorf("empty the demo's folder: %w", err)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	// PostgreSQL's account must be able to pass through; the files that are secret say so themselves.
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("make the demo's folder: %w", err)
 	}
 	return writePrivate(marker, []byte("paysaga demo empties this folder when it starts.\n"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,10 +33,11 @@ func newDevCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a whole system on this machine: PostgreSQL, provider sandbox, API, demo stock and keys",
-		Long: `Starts a private PostgreSQL (or uses the one that DATABASE_URL names), the provider sandbox, and the API with its
+		Long: `Starts a private PostgreSQL (or uses an empty database that DATABASE_URL names), the provider sandbox, and the API with its
 recovery worker, puts demo stock in place, and prints a curl to paste. It ends with Ctrl-C.
 
-Everything is kept in the folder --dir. When all is ready, DIR/dev.json holds the addresses, the keys and the settings
+Everything is kept in the folder --dir; PostgreSQL's files go to /var/lib/paysaga where root starts it in a folder that
+PostgreSQL's account cannot reach. When all is ready, DIR/dev.json holds the addresses, the keys and the settings
 with which another "paysaga serve" joins the same system; it is removed on exit. The sandbox forgets its payments when
 it ends, the database does not.`,
 		Example: `  paysaga dev
@@ -47,7 +49,7 @@ it ends, the database does not.`,
 		},
 	}
 	addDirFlag(command)
-	command.Flags().StringVar(&address, "addr", "127.0.0.1:8080", "address to listen on; port 0 picks a free one")
+	command.Flags().StringVar(&address, "addr", cmp.Or(os.Getenv("PAYSAGA_ADDR"), "127.0.0.1:8080"), "address to listen on; port 0 picks a free one")
 	return command
 }
 
@@ -115,6 +117,17 @@ type devSecrets struct {
 	OperatorKey      string `json:"operator_key"`
 }
 
+const secretsFileName = "secrets.json"
+
+func readSecrets(dir string) (devSecrets, error) {
+	var secrets devSecrets
+	content, err := os.ReadFile(filepath.Join(dir, secretsFileName)) //nolint:gosec // the folder is the caller's own
+	if err == nil {
+		err = json.Unmarshal(content, &secrets)
+	}
+	return secrets, err //nolint:wrapcheck // what matters is whether there are any
+}
+
 const (
 	demoAccount  = "demo-shop"
 	otherAccount = "other-shop"
@@ -132,6 +145,9 @@ func openPlayground(ctx context.Context, dir string, logger *slog.Logger) (*play
 	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
 		return nil, fmt.Errorf("make the folder: %w", err)
 	}
+	if err := refuseForeignDatabase(ctx, dir); err != nil {
+		return nil, err
+	}
 	p := &playground{}
 	var err error
 	if p.postgres, err = pgdev.Resolve(ctx, os.Getenv("DATABASE_URL"), pgdev.Options{Dir: dir, Durable: true, Logger: logger}); err != nil {
@@ -142,6 +158,34 @@ func openPlayground(ctx context.Context, dir string, logger *slog.Logger) (*play
 		return nil, err
 	}
 	return p, nil
+}
+
+// refuseForeignDatabase keeps dev away from a database that others work with: its worker would charge their orders at the
+// sandbox and confirm them.
+func refuseForeignDatabase(ctx context.Context, dir string) error {
+	url := os.Getenv("DATABASE_URL")
+	if url == "" {
+		return nil
+	}
+	store, err := postgres.Open(ctx, url, 1, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := store.Ping(ctx); errors.Is(err, postgres.ErrNoSchema) {
+		return nil
+	}
+	keys, err := store.ListAPIKeys(ctx, "")
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	if known, err := readSecrets(dir); err == nil {
+		if _, err := store.FindAPIKey(ctx, account.HashSecret(known.MerchantKey)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("DATABASE_URL names a database with API keys that paysaga dev did not make in %s, so perhaps with real orders; "+
+		"unset it, or name an empty database", dir)
 }
 
 func (p *playground) fill(ctx context.Context, dir string, logger *slog.Logger) error {
@@ -178,10 +222,9 @@ func (p *playground) startSandbox(ctx context.Context, logger *slog.Logger) erro
 // loadSecrets reads the folder's secrets. A folder without them, or a database that does not know the keys any more, gets
 // new ones, with demo stock.
 func (p *playground) loadSecrets(ctx context.Context, dir string, store *postgres.Store) error {
-	path := filepath.Join(dir, "secrets.json")
-	content, err := os.ReadFile(path) //nolint:gosec // the folder is the caller's own
-	if err == nil && json.Unmarshal(content, &p.secrets) == nil {
-		if _, err := store.FindAPIKey(ctx, account.HashSecret(p.secrets.MerchantKey)); err == nil {
+	if known, err := readSecrets(dir); err == nil {
+		p.secrets = known
+		if _, err := store.FindAPIKey(ctx, account.HashSecret(known.MerchantKey)); err == nil {
 			return nil
 		}
 	}
@@ -211,11 +254,11 @@ func (p *playground) loadSecrets(ctx context.Context, dir string, store *postgre
 			return err
 		}
 	}
-	content, err = json.MarshalIndent(p.secrets, "", "  ")
+	content, err := json.MarshalIndent(p.secrets, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the secrets: %w", err)
 	}
-	return writePrivate(path, append(content, '\n'))
+	return writePrivate(filepath.Join(dir, secretsFileName), append(content, '\n'))
 }
 
 func (p *playground) sandboxURL() string { return baseURL(p.listener) }

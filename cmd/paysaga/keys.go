@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/user"
 	"text/tabwriter"
@@ -123,6 +124,9 @@ func newKeysRevokeCommand(dir *string) *cobra.Command {
 			}
 			return withStore(cmd.Context(), *dir, func(store *postgres.Store) error {
 				key, err := store.RevokeAPIKey(cmd.Context(), id, actor())
+				if errors.Is(err, account.ErrUnknownKey) {
+					return fmt.Errorf("there is no key %s; \"paysaga keys list\" shows them", id)
+				}
 				if err != nil {
 					return fmt.Errorf("revoke %s: %w", id, err)
 				}

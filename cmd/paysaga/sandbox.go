@@ -24,7 +24,10 @@ func newSandboxCommand() *cobra.Command {
   /stripe               Stripe's API: set STRIPE_BASE_URL to http://HOST:PORT/stripe and STRIPE_API_KEY to any sk_test_…
   /_sandbox/ledger      what was charged, held and refunded
   /_sandbox/requests    the last requests
-  /_sandbox/faults      POST what should go wrong, DELETE to end it`,
+  /_sandbox/faults      POST what should go wrong, DELETE to end it
+  /_sandbox/payments/ID/approve, refuse, settle, fail   POST: play the customer or the bank
+  /_sandbox/refunds/ID/settle, fail                     POST: play the bank
+  /_sandbox/clock, /_sandbox/settings, /_sandbox/reset  POST: move its clock, set its delays, forget everything`,
 		Example: `  paysaga sandbox --addr 127.0.0.1:9090
   curl -s http://127.0.0.1:9090/_sandbox/ledger
   curl -s http://127.0.0.1:9090/_sandbox/faults -d '{"provider":"stripe","call":"charge","fault":"timeout_after","times":1}'`,

@@ -166,7 +166,7 @@ func newLogger(c config.Config) *slog.Logger {
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+		return nil, fmt.Errorf("%w; choose another address with --addr, port 0 for any free one", err)
 	}
 	return listener, nil
 }

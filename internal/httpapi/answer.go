@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -45,7 +46,7 @@ func refusal(s saga.Saga) *problem {
 		case step.Name == saga.StepReserve && step.Code == saga.CodeOutOfStock:
 			return newProblem(outOfStock, "%s", step.Detail)
 		case step.Name == saga.StepCharge && step.Status == saga.StepFailed && step.Outcome == providers.Rejected:
-			return newProblem(paymentRejected, "The provider refused the request (%s). %s", step.Code, step.Detail)
+			return newProblem(paymentRejected, "%s.", cmp.Or(step.Detail, "The provider refused the request ("+step.Code+")"))
 		case step.Name == saga.StepCharge && step.Status == saga.StepFailed && step.Outcome == providers.Declined:
 			return newProblem(paymentDeclined, "The payment was declined (%s).", declineCode(s, step))
 		}

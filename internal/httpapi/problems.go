@@ -131,9 +131,9 @@ func problemOf(err error) *problem {
 		const detail = "Send an Idempotency-Key header with a new UUID for each order, and the same one for its repeats."
 		return &problem{kind: keyMissing, detail: detail, errors: []api.FieldError{{Header: "Idempotency-Key", Detail: detail}}}
 	case errors.As(err, &badPayment):
-		return &problem{kind: paymentInvalid, detail: badPayment.Detail, errors: []api.FieldError{{
-			Pointer: "/" + strings.ReplaceAll(badPayment.Field, ".", "/"), Detail: badPayment.Detail,
-		}}}
+		detail := "The " + strings.ReplaceAll(badPayment.Field, ".", " ") + " " + strings.TrimSuffix(badPayment.Detail, ".") + "."
+		pointer := "/" + strings.ReplaceAll(badPayment.Field, ".", "/")
+		return &problem{kind: paymentInvalid, detail: detail, errors: []api.FieldError{{Pointer: pointer, Detail: detail}}}
 	case errors.Is(err, saga.ErrNotFound):
 		return newProblem(notFound, "Your account has nothing at this address.")
 	case errors.Is(err, saga.ErrStockReserved):

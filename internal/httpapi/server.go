@@ -75,7 +75,9 @@ func New(c Config) (http.Handler, error) {
 	s := &server{Config: c, document: document, pages: rendered}
 	router := chi.NewRouter()
 	router.Use(outlive, s.logRequests, middleware.GetHead, s.catchPanics, s.secureHeaders, s.authenticate)
-	router.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, saga.ErrNotFound) })
+	router.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, newProblem(notFound, "There is nothing at this address. The reference is at /docs."))
+	})
 	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", strings.Join(allowedMethods(router, r.URL.Path), ", "))
 		s.fail(w, r, newProblem(methodNotAllowed, "%s does not apply to this address.", r.Method))
