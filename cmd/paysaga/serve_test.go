@@ -85,5 +85,5 @@ func TestServeNeedsItsAddress(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	address := taken.Addr().String()
-	paysaga(t, environOf(goodSettings(pgtest.URL(t))), "serve", "--addr", address).refused(t, exitFailed, "listen on "+address)
+	paysaga(t, environOf(goodSettings(pgtest.URL(t))), "serve", "--addr", address).refused(t, exitFailed, "listen tcp "+address)
 }
