@@ -56,7 +56,7 @@ func lowerCurrency(code string) string { return strings.ToLower(code) }
 
 func (s *Server) controlRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		s.reply(w, http.StatusOK, map[string]string{"status": "ok"})
+		s.reply(w, http.StatusOK, map[string]string{fieldStatus: "ok"})
 	})
 	mux.HandleFunc("GET /_sandbox/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		s.reply(w, http.StatusOK, map[string]any{"charges": s.Ledger()})
@@ -75,6 +75,7 @@ func (s *Server) controlRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sandbox/refunds/{id}/{action}", s.actOnRefund)
 	mux.HandleFunc("POST /_sandbox/clock", s.setClock)
 	mux.HandleFunc("POST /_sandbox/settings", s.setSettings)
+	s.webhookRoutes(mux)
 	mux.HandleFunc("POST /_sandbox/reset", func(w http.ResponseWriter, _ *http.Request) {
 		s.Reset()
 		w.WriteHeader(http.StatusNoContent)
@@ -213,7 +214,7 @@ func (s *Server) setClock(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, fmt.Errorf("%w: advance_ms must be between 0 and %d", errControl, maxClockStep.Milliseconds()))
 		return
 	}
-	s.clock.advance(time.Duration(step.AdvanceMS) * time.Millisecond)
+	s.AdvanceClock(time.Duration(step.AdvanceMS) * time.Millisecond)
 	s.reply(w, http.StatusOK, map[string]time.Time{"now": s.clock.now()})
 }
 

@@ -2,8 +2,8 @@
 // keeps a ledger of the money that it "took", and does on request what real providers do on bad days. It shares no code
 // with the adapters that talk to it, so that an error in an adapter's understanding is not repeated here.
 //
-// Today it speaks Stripe, API version 2023-10-16, under /stripe; Adyen (/adyen) and PayPal (/paypal) join as further
-// simulations beside it.
+// It speaks Stripe, API version 2023-10-16, under /stripe; Adyen's Checkout API version 71 under /adyen/v71; PayPal's Orders
+// v2, Payments v2, Transaction Search and OAuth under /paypal.
 //
 // # Stripe: what is simulated
 //
@@ -20,25 +20,65 @@
 //     approves or refuses, and bank debits that stay in processing until settled.
 //   - Amounts in Stripe's own units with its limits. A hold cancels itself after 7 days. The search index can lag.
 //
+// # Adyen: what is simulated
+//
+//   - X-API-Key, strict JSON (a field that version 71 does not have is a 400 with errorCode 702), ServiceError bodies.
+//   - Payments with the stored methods stored_<CODE>, or with the encrypted test card and the code as its holder's name or in
+//     additionalData (see adyen_codes.go); details; captures, cancels, refunds, reversals, and cancels by reference.
+//   - Modifications are answered 201 "received" and done when SettleAfter has passed; how they ended only the webhook and the
+//     ledger tell. additionalData.manualCapture "true" or captureDelayHours leave an authorization to be captured; it runs out
+//     after 28 days. A partial capture releases the rest, unless the account takes several.
+//   - Idempotency keys, kept for 7 days with whatever was answered, refusals included; not kept are transient errors, 401, 403
+//     and 5xx of the sandbox's own. Chosen where Adyen says nothing: the key alone decides, other parameters bring the saved
+//     answer; another endpoint is a 422 with errorCode 704.
+//   - The customer's decision on the redirect's page stands at once, as with a local payment method: the webhook tells of it and
+//     /payments/details shows it. At a real 3-D Secure card payment nothing happens until /payments/details is called.
+//   - Adyen's own exponents (CLP and ISK 2, CVE and IDR 0); the ledger is in ISO 4217.
+//
+// # PayPal: what is simulated
+//
+//   - Client credentials; tokens that end after 9 hours of the sandbox's clock, and 401 from then on.
+//   - Orders with one purchase unit: create, get, capture, authorize. Authorizations: get, capture, void. Captures: get, refund.
+//     Refunds: get. Transaction search, which lags by the search delay and has, like PayPal's, no filter by invoice_id: each
+//     line shows it. Webhook verification. Prefer: return=representation.
+//   - Payment sources card, paypal and token with the vault ids vault_COMPLETED, vault_DECLINED, vault_FAILED, vault_PENDING,
+//     vault_ECHECK, vault_PAYER_ACTION_REQUIRED, vault_REFUND_PENDING, or vault_<a 422 issue>; paypal without a vault id is
+//     approved on a page; CCREJECT-… names; PayPal-Mock-Response.
+//   - PayPal-Request-Id, for each kind of call: a repeat is a 200 with the object as it is now. Kept for 6 hours (Orders) or 45
+//     days (Payments); refusals are not kept. Chosen where PayPal says nothing: the id alone decides, whatever the parameters.
+//   - An invoice_id that was paid is refused, unless the account takes several payments with one.
+//
+// # Webhooks
+//
+// Signed as each provider signs: Stripe-Signature with a v1 for each secret; hmacSignature in each item; PayPal's headers with a
+// certificate chain that the sandbox makes and serves, its root at GET /_sandbox/paypal-root.pem. Delivered at once, or late,
+// doubled, overtaken or lost by seed; what the shop does not accept is sent up to 8 times within a minute. Divergences are not
+// announced. Targets are on this machine, unless Options allow others.
+//
 // # What is not
 //
-//   - Webhooks and events, customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect,
-//     disputes, fees and balance transactions (only their ids appear), currency conversion (so no minimum derived from a
-//     settlement currency).
-//   - Parameters that Stripe has and the sandbox does not act on are refused with a message that says so, never ignored.
-//   - All secret keys see the same account.
+//   - Stripe: customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect, disputes, fees
+//     and balance transactions (only their ids appear), currency conversion (so no minimum derived from a settlement currency).
+//     Events can be received but not asked for.
+//   - Adyen: other payment methods than cards, native 3-D Secure, authorizations of nothing, sessions, amount updates, splits.
+//   - PayPal: several purchase units, reauthorization, PATCH, trackers, the honor period, captures above the authorization.
+//   - Parameters that Stripe has and the sandbox does not act on are refused with a message that says so, never ignored. At
+//     Adyen and PayPal what is only information is taken and forgotten.
+//   - All keys see the same account.
 //
 // # Control
 //
 // GET /_sandbox/ledger, GET /_sandbox/requests, GET|POST|DELETE /_sandbox/faults, POST /_sandbox/divergence,
 // POST /_sandbox/payments/{id}/{approve|refuse|settle|fail}, POST /_sandbox/refunds/{id}/{settle|fail},
+// GET|POST /_sandbox/webhooks, POST /_sandbox/webhooks/flush, GET /_sandbox/paypal-root.pem,
 // POST /_sandbox/clock {"advance_ms"}, POST /_sandbox/settings {"search_delay_ms","settle_after_ms"},
 // POST /_sandbox/reset, GET /healthz.
 //
 // # Bounds
 //
-// Everything lives in memory: at most 200,000 payments, 400,000 charges, 400,000 refunds, 500,000 idempotency keys with 512 MiB
-// of saved answers, 10,000 recorded requests (4 KiB of each body), 100 faults, 1,000,000 counted identifiers. An order costs some
-// 7 kB, so that a full sandbox takes about 1.4 GB. At a full store new money calls get a 503 and change nothing, because forgetting
-// a key would charge twice: POST /_sandbox/reset empties it. A fault lets a client wait a minute at most.
+// Everything lives in memory: at each provider at most 200,000 payments, 400,000 charges or captures, 400,000 refunds or
+// modifications, 500,000 idempotency keys with 512 MiB of saved answers, 20,000 waiting webhooks; in all 10,000 recorded
+// requests (4 KiB of each body), 100 faults, 1,000,000 counted identifiers. An order at Stripe costs some 7 kB, so that
+// a full account takes about 1.4 GB. At a full store new money calls get a 503 and change nothing, because forgetting a
+// key would charge twice: POST /_sandbox/reset empties it. A fault lets a client wait a minute at most.
 package sandbox

@@ -17,6 +17,7 @@ type dialect struct {
 	internalError answer
 	rateLimited   answer
 	inProgress    answer
+	keyStoreDown  answer // none: internalError
 }
 
 // exchange is one provider call from its arrival to the last byte of its answer.
@@ -64,6 +65,11 @@ func (x exchange) spoilBefore(fault ActiveFault, words dialect) (done bool) {
 		x.send(words.rateLimited)
 	case FaultInProgress:
 		x.send(words.inProgress)
+	case FaultKeyStoreDown:
+		if words.keyStoreDown.status == 0 {
+			words.keyStoreDown = words.internalError
+		}
+		x.send(words.keyStoreDown)
 	default:
 		return false
 	}

@@ -40,20 +40,23 @@ const (
 	FaultErrorSaved    FaultKind = "error_saved"  // executed, and the 500 itself is saved: only a look-up tells the truth
 	FaultResetBefore   FaultKind = "reset_before" // the connection is reset
 	FaultResetAfter    FaultKind = "reset_after"
-	FaultRateLimited   FaultKind = "rate_limited"  // 429 with Retry-After, nothing executed
-	FaultSlow          FaultKind = "slow"          // executed after delay_ms, the key being in use meanwhile
-	FaultGarbageAfter  FaultKind = "garbage_after" // executed; a broken body arrives, 502 and 200 in turn
-	FaultEmptyAfter    FaultKind = "empty_after"   // executed; 200 with an empty body arrives
-	FaultInProgress    FaultKind = "in_progress"   // the provider's "same key still runs", nothing executed
+	FaultRateLimited   FaultKind = "rate_limited"   // 429 with Retry-After, nothing executed
+	FaultSlow          FaultKind = "slow"           // executed after delay_ms, the key being in use meanwhile
+	FaultGarbageAfter  FaultKind = "garbage_after"  // executed; a broken body arrives, 502 and 200 in turn
+	FaultEmptyAfter    FaultKind = "empty_after"    // executed; 200 with an empty body arrives
+	FaultInProgress    FaultKind = "in_progress"    // the provider's "same key still runs", nothing executed
+	FaultKeyStoreDown  FaultKind = "key_store_down" // Adyen's 503 with errorCode 703, elsewhere a 500; nothing executed
 )
 
 var faultKinds = []FaultKind{
 	FaultTimeoutBefore, FaultTimeoutAfter, FaultErrorBefore, FaultErrorAfter, FaultErrorSaved, FaultResetBefore, FaultResetAfter,
-	FaultRateLimited, FaultSlow, FaultGarbageAfter, FaultEmptyAfter, FaultInProgress,
+	FaultRateLimited, FaultSlow, FaultGarbageAfter, FaultEmptyAfter, FaultInProgress, FaultKeyStoreDown,
 }
 
 // needsKey: faults that only a call with an idempotency key can meet.
-func (k FaultKind) needsKey() bool { return k == FaultErrorSaved || k == FaultInProgress }
+func (k FaultKind) needsKey() bool {
+	return k == FaultErrorSaved || k == FaultInProgress || k == FaultKeyStoreDown
+}
 
 // Bounds on faults: a hundred is more than any scenario has; a minute is longer than any sensible client waits, and lets a
 // forgotten fault not hold connections for ever.
@@ -179,8 +182,8 @@ type faultBoard struct {
 
 func newFaultBoard(seed int64) *faultBoard { return &faultBoard{seed: seed, nextID: 1} }
 
-// knownProviders may be named in faults, also before each has its simulation.
-var knownProviders = []string{stripeName, "adyen", "paypal"}
+// knownProviders may be named in faults and have webhooks.
+var knownProviders = []string{stripeName, adyenName, paypalName}
 
 func (b *faultBoard) add(fault Fault) (ActiveFault, error) {
 	if err := fault.validate(knownProviders); err != nil {

@@ -9,12 +9,14 @@ import (
 // Charge is one payment in the ledger. Money is in ISO 4217 minor units, whatever units the provider's API uses.
 type Charge struct {
 	Provider   string `json:"provider"`
-	ID         string `json:"id"`         // the provider's id, "pi_…"
+	ID         string `json:"id"`         // the provider's id: "pi_…", a pspReference, PayPal's order
 	Identifier string `json:"identifier"` // the idempotency key of the call that made the payment; empty when it had none
-	Reference  string `json:"reference"`  // what the caller filed it under: at Stripe metadata saga_key, else order_id
+	// Reference is what the caller filed it under. Stripe: metadata saga_key, else order_id; Adyen: reference; PayPal: custom_id,
+	// else invoice_id.
+	Reference  string `json:"reference"`
 	Amount     int64  `json:"amount"`
 	Currency   string `json:"currency"`   // upper case
-	Status     string `json:"status"`     // the provider's own word
+	Status     string `json:"status"`     // the provider's own word; at PayPal that of capture or authorization, if any
 	Authorized int64  `json:"authorized"` // held now: approved by the bank, neither taken nor released
 	Captured   int64  `json:"captured"`   // taken in all; refunds do not lower it
 	Refunded   int64  `json:"refunded"`   // given back, or on its way back

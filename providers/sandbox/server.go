@@ -3,9 +3,11 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,11 +20,26 @@ type Options struct {
 	Seed int64
 	// StripeKey is the only secret key accepted under /stripe; empty accepts every non-empty sk_… and rk_….
 	StripeKey string
+	// AdyenKey is the only X-API-Key accepted under /adyen, AdyenMerchant the only merchant account; empty accepts any.
+	AdyenKey, AdyenMerchant string
+	// AdyenSeveralCaptures is a merchant account for which Adyen has allowed several partial captures. Without it the first
+	// capture releases what it leaves over, as is Adyen's default.
+	AdyenSeveralCaptures bool
+	// PayPalClientID and PayPalSecret are the only credentials that get a token under /paypal; empty accepts any.
+	PayPalClientID, PayPalSecret string
+	// PayPalReusedInvoices is an account that takes several payments with one invoice_id; PayPal's default is to block them.
+	PayPalReusedInvoices bool
+	// Webhooks are the targets by provider: "stripe", "adyen", "paypal". Validate says whether they can be used; New leaves
+	// out those that cannot, and logs it.
+	Webhooks map[string]WebhookTarget
+	// WebhooksAnywhere allows webhooks to other machines than this one.
+	WebhooksAnywhere bool
 	// Now is the sandbox's clock, to which POST /_sandbox/clock adds; nil is time.Now.
 	Now func() time.Time
 	// SearchDelay is how far the search index lags behind; Stripe's own is normally below a minute.
 	SearchDelay time.Duration
-	// SettleAfter ends payments in processing by themselves; 0 leaves them until a control call settles them.
+	// SettleAfter ends payments in processing by themselves; 0 leaves them until a control call settles them. Adyen's
+	// captures, cancels and refunds come into effect SettleAfter after their answer, with 0 right away.
 	SettleAfter time.Duration
 	// PublicURL is where a browser reaches the sandbox, for redirects; empty uses the Host of the request.
 	PublicURL string
@@ -37,8 +54,12 @@ type Server struct {
 	calls       *callCounter
 	journal     *journal
 	simulations []simulation
+	outboxes    map[string]*outbox // by provider
+	anywhere    bool               // webhooks may go to other machines
+	authority   *authority
 	publicURL   string
-	closing     context.Context //nolint:containedctx // the server's own life, not a request's
+	origin      atomic.Pointer[string] // where the last request came in
+	closing     context.Context        //nolint:containedctx // the server's own life, not a request's
 	close       context.CancelFunc
 	mux         *http.ServeMux
 }
@@ -51,6 +72,8 @@ type simulation interface {
 	// actOnPayment and actOnRefund play the customer's or the bank's part. found is false for an id of another provider.
 	actOnPayment(id string, action action) (found bool, err error)
 	actOnRefund(id string, action action) (found bool, err error)
+	// settleDue lets happen what time brings and announces it.
+	settleDue()
 	plant(divergence divergence) (Charge, error)
 	reset()
 }
@@ -73,12 +96,17 @@ func New(options Options) *Server {
 		faults:    newFaultBoard(options.Seed),
 		calls:     newCallCounter(),
 		journal:   newJournal(),
+		anywhere:  options.WebhooksAnywhere,
+		authority: &authority{},
 		publicURL: options.PublicURL,
 		closing:   closing,
 		close:     closeServer,
 		mux:       http.NewServeMux(),
 	}
-	server.simulations = []simulation{newStripeAPI(server, options.StripeKey)}
+	server.openOutboxes(options)
+	server.simulations = []simulation{
+		newStripeAPI(server, options.StripeKey), newAdyenAPI(server, options), newPayPalAPI(server, options),
+	}
 	for _, each := range server.simulations {
 		each.routes(server.mux)
 	}
@@ -86,11 +114,67 @@ func New(options Options) *Server {
 	return server
 }
 
+// Validate says why the options cannot be used as they are.
+func (o Options) Validate() error {
+	var all error
+	for provider, target := range o.Webhooks {
+		all = errors.Join(all, target.validate(provider, o.WebhooksAnywhere))
+	}
+	return all
+}
+
+func (s *Server) openOutboxes(options Options) {
+	client := newWebhookClient(options.WebhooksAnywhere)
+	s.outboxes = make(map[string]*outbox, len(knownProviders))
+	for _, provider := range knownProviders {
+		s.outboxes[provider] = newOutbox(s, provider, options.Seed, client)
+	}
+	for provider, target := range options.Webhooks {
+		if err := s.SetWebhookTarget(provider, target); err != nil {
+			s.log.Error("webhook target not used", "provider", provider, "error", err)
+		}
+	}
+}
+
 // Handler is the server itself.
 func (s *Server) Handler() http.Handler { return s }
 
 // ServeHTTP answers providers' API calls and control calls.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	here := s.baseURL(r)
+	if last := s.origin.Load(); last == nil || *last != here {
+		s.origin.Store(&here)
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// home is where this server was last found, for what is sent without a request.
+func (s *Server) home() string {
+	if last := s.origin.Load(); last != nil {
+		return strings.TrimSuffix(*last, "/")
+	}
+	return strings.TrimSuffix(s.publicURL, "/")
+}
+
+// settleDue lets happen at every provider what time brings.
+func (s *Server) settleDue() {
+	for _, each := range s.simulations {
+		each.settleDue()
+	}
+}
+
+// settleLater calls settleDue when payments that are slow now will be due.
+func (s *Server) settleLater(settle func()) {
+	_, settleAfter := s.settings.delays()
+	if settleAfter <= 0 {
+		return
+	}
+	time.AfterFunc(settleAfter, func() {
+		if s.closing.Err() == nil {
+			settle()
+		}
+	})
+}
 
 // Close lets go of every request that a fault keeps waiting, so that an http.Server around it can shut down.
 func (s *Server) Close() { s.close() }
@@ -117,13 +201,19 @@ func (s *Server) ClearFaults() { s.faults.clear() }
 func (s *Server) Faults() []ActiveFault { return s.faults.list() }
 
 // AdvanceClock moves the sandbox's clock forward.
-func (s *Server) AdvanceClock(by time.Duration) { s.clock.advance(by) }
+func (s *Server) AdvanceClock(by time.Duration) {
+	s.clock.advance(by)
+	s.settleDue()
+}
 
 // Reset empties the ledger, the key memory, the request log and the counters, and ends all faults.
 func (s *Server) Reset() {
 	s.faults.clear()
 	s.calls.reset()
 	s.journal.reset()
+	for _, each := range s.outboxes {
+		each.reset()
+	}
 	for _, each := range s.simulations {
 		each.reset()
 	}

@@ -29,8 +29,9 @@ type stripeAPI struct {
 	secretKey string
 	keys      *keyMemory
 
-	mu    sync.Mutex
-	store stripeStore
+	mu     sync.Mutex
+	store  stripeStore
+	acting stripeCall // the call that runs, for the events that it causes
 }
 
 func newStripeAPI(server *Server, secretKey string) *stripeAPI {
@@ -219,6 +220,8 @@ func (a *stripeAPI) execute(operation stripeOperation, request stripeCall, value
 func (a *stripeAPI) run(operation stripeOperation, request stripeCall) (any, *stripeError) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.acting = request
+	defer func() { a.acting = stripeCall{} }()
 	return operation.run(a, request)
 }
 

@@ -86,7 +86,7 @@ func (a *stripeAPI) attempt(p *stripePayment, c stripeCall) *stripeError {
 		return a.refuse(p, refusal, c.now)
 	}
 	p.next = &nextAction{Type: "use_stripe_sdk", UseStripeSDK: map[string]any{
-		"type": "three_d_secure_redirect", "stripe_js": a.challengeURL(c.baseURL, p), "source": "src_" + randomText(24),
+		fieldType: "three_d_secure_redirect", "stripe_js": a.challengeURL(c.baseURL, p), "source": "src_" + randomText(24),
 	}}
 	if p.returnURL != "" && !c.params.flag("use_stripe_sdk") {
 		p.next = &nextAction{Type: "redirect_to_url", RedirectToURL: &redirectToURL{ReturnURL: p.returnURL, URL: a.challengeURL(c.baseURL, p)}}
@@ -106,6 +106,7 @@ func (a *stripeAPI) settle(p *stripePayment, now time.Time) *stripeError {
 	case p.method.delayed:
 		charge.status = statusPending
 		p.become(statusProcessing, now)
+		a.server.settleLater(func() { a.settleOne(p) })
 	case p.captureMethod == captureManual:
 		charge.status = statusSucceeded
 		p.capturable = p.amount

@@ -18,6 +18,16 @@ func (a *stripeAPI) charges() []Charge {
 	return charges
 }
 
+// settleDue lets happen to every payment what time brings.
+func (a *stripeAPI) settleDue() { _ = a.charges() }
+
+func (a *stripeAPI) settleOne(payment *stripePayment) {
+	now := a.server.clock.now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh(payment, now)
+}
+
 func (a *stripeAPI) ledgerEntry(payment *stripePayment) Charge {
 	calls := 0
 	if payment.identifier != "" {
@@ -63,6 +73,7 @@ func (a *stripeAPI) actOnRefund(id string, action action) (found bool, err error
 		return true, fmt.Errorf("%w: cannot %s a refund that is %s", errControl, action, refund.status)
 	}
 	refund.conclude(action == actionSettle)
+	a.announceRefund(refund, false)
 	return true, nil
 }
 

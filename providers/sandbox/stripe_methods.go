@@ -6,6 +6,7 @@ const (
 	typeCard          = "card"
 	typeUSBankAccount = "us_bank_account"
 	typeSEPADebit     = "sepa_debit"
+	brandVisa         = "visa"
 )
 
 // stripeMethod is how one of Stripe's test payment methods behaves. Source: https://docs.stripe.com/testing.
@@ -28,10 +29,10 @@ const (
 var stripeMethods = buildStripeMethods()
 
 func buildStripeMethods() map[string]stripeMethod {
-	visa := stripeMethod{kind: typeCard, brand: "visa", last4: "4242"}
+	visa := stripeMethod{kind: typeCard, brand: brandVisa, last4: "4242"}
 	methods := map[string]stripeMethod{}
 	for name, last4 := range map[string]string{
-		"visa": "4242", "visa_debit": "5556", "mastercard": "4444", "mastercard_debit": "8210", "mastercard_prepaid": "5100",
+		brandVisa: "4242", "visa_debit": "5556", "mastercard": "4444", "mastercard_debit": "8210", "mastercard_prepaid": "5100",
 		"amex": "8431", "discover": "9424", "diners": "0004", "jcb": "0505", "unionpay": "0005",
 	} {
 		brand, _, _ := strings.Cut(name, "_")

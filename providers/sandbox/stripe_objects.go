@@ -244,7 +244,7 @@ func (m *attachedMethod) object() *paymentMethodObject {
 
 // tagged is Stripe's way to write a variant: its type, and its details under the type's name.
 func tagged(kind string, details map[string]any) map[string]any {
-	return map[string]any{"type": kind, kind: details}
+	return map[string]any{fieldType: kind, kind: details}
 }
 
 // chargeDetails is a charge's payment_method_details.

@@ -18,8 +18,14 @@ var challengeTemplate = template.Must(template.New("challenge").Parse(challengeP
 
 // challengeView is what the page shows. Decided is empty while the customer has yet to decide.
 type challengeView struct {
-	ID, ClientSecret, Amount, Method, Decided string
+	ID, Amount, Method, Decided string
+	Action                      string // where the decision is posted
+	SecretName, Secret          string // what shows that the visitor was sent here
+	Note                        string
 }
+
+// bankNote is what the page of a bank says.
+const bankNote = "A real bank would ask for a code or an app here (3-D Secure)."
 
 func (a *stripeAPI) pageRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /stripe/authenticate/{id}", a.showChallenge)
@@ -34,7 +40,7 @@ func (a *stripeAPI) showChallenge(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "There is no such payment.", http.StatusNotFound)
 		return
 	}
-	a.renderChallenge(w, view)
+	a.server.renderChallenge(w, view)
 }
 
 func (a *stripeAPI) decideChallenge(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +68,7 @@ func (a *stripeAPI) decideChallenge(w http.ResponseWriter, r *http.Request) {
 	case target != "":
 		http.Redirect(w, r, target, http.StatusSeeOther)
 	default:
-		a.renderChallenge(w, view)
+		a.server.renderChallenge(w, view)
 	}
 }
 
@@ -73,7 +79,7 @@ func (a *stripeAPI) challenged(id, clientSecret string) (*stripePayment, challen
 		return nil, challengeView{}
 	}
 	view := challengeView{
-		ID: payment.id, ClientSecret: payment.clientSecret,
+		ID: payment.id, Action: "/stripe/authenticate/" + payment.id, SecretName: "client_secret", Secret: payment.clientSecret, Note: bankNote,
 		Amount: stripeCurrencies[payment.currency].show(payment.amount, strings.ToUpper(payment.currency)),
 	}
 	if payment.method != nil {
@@ -102,13 +108,13 @@ func (p *stripePayment) returnTarget() string {
 	return target.String()
 }
 
-func (a *stripeAPI) renderChallenge(w http.ResponseWriter, view challengeView) {
+func (s *Server) renderChallenge(w http.ResponseWriter, view challengeView) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer") // the address holds the client secret
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	if err := challengeTemplate.Execute(w, view); err != nil {
-		a.server.log.Debug("page not delivered", "provider", stripeName, "error", err)
+		s.log.Debug("page not delivered", "error", err)
 	}
 }

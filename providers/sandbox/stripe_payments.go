@@ -70,7 +70,7 @@ func (a *stripeAPI) createPayment(c stripeCall) (any, *stripeError) {
 	payment := &stripePayment{
 		id: stripeID("pi_3"), identifier: c.key, created: c.now, changed: c.now, amount: amount, currency: c.params.text(paramCurrency),
 		status: statusRequiresPaymentMethod, captureMethod: captureAutomatic, confirmationMethod: captureAutomatic, method: method,
-		customer: c.params.text("customer"), methodTypes: c.params.texts("payment_method_types"),
+		customer: c.params.text("customer"), methodTypes: c.params.texts("payment_method_types"), announce: a.announcePayment,
 	}
 	payment.clientSecret = payment.id + "_secret_" + randomText(25)
 	if manual := c.params.text("confirmation_method"); manual != "" {

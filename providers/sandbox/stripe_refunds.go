@@ -49,6 +49,7 @@ func (a *stripeAPI) createRefund(c stripeCall) (any, *stripeError) {
 	refund := a.store.addRefund(charge, amount, status, c.now)
 	refund.reason = c.params.text("reason")
 	refund.metadata, _ = refund.metadata.merge(c.params.metadata()) // its size was checked before
+	a.announceRefund(refund, true)
 	return refund.object(c.expand), nil
 }
 

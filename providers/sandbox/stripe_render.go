@@ -147,7 +147,7 @@ func (r *stripeRefund) object(expand expansion) *refundObject {
 		ID: r.id, Object: objectRefund, Amount: r.amount, BalanceTransaction: orNull("txn_" + r.id[len("re_"):]), Charge: r.charge.id,
 		Created: r.created.Unix(), Currency: r.charge.payment.currency, FailureReason: r.failure, Metadata: r.metadata.shown(),
 		PaymentIntent: r.charge.payment.id, Reason: orNull(r.reason), Status: r.status,
-		DestinationDetails: map[string]any{"type": r.charge.method.kind},
+		DestinationDetails: map[string]any{fieldType: r.charge.method.kind},
 	}
 	if r.charge.method.kind == typeCard {
 		object.DestinationDetails = tagged(typeCard, map[string]any{"type": objectRefund})

@@ -33,7 +33,7 @@ var (
 )
 
 // searchFields are what can be searched besides metadata; true marks numbers.
-var searchFields = map[string]bool{paramAmount: true, "created": true, paramCurrency: false, "customer": false, "status": false}
+var searchFields = map[string]bool{paramAmount: true, "created": true, paramCurrency: false, "customer": false, fieldStatus: false}
 
 func badQuery(format string, arguments ...any) *stripeError {
 	return invalid("", "query", format, arguments...)

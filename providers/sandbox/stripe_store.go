@@ -76,6 +76,8 @@ type stripePayment struct {
 	canceledAt                   time.Time
 	cancellationReason           string
 	charges                      []*stripeCharge
+	// announce tells the shop of a new status; nil for payments that are planted.
+	announce func(*stripePayment)
 }
 
 // stripeCharge is one attempt to take a payment's money.
@@ -190,7 +192,12 @@ func (p *stripePayment) latestCharge() *stripeCharge {
 }
 
 // become moves the payment to a status.
-func (p *stripePayment) become(status string, now time.Time) { p.status, p.changed = status, now }
+func (p *stripePayment) become(status string, now time.Time) {
+	p.status, p.changed = status, now
+	if p.announce != nil {
+		p.announce(p)
+	}
+}
 
 // randomText is length characters of Stripe's ids. Ids are random, not seeded: a sandbox that starts again must not give out
 // ids that a database remembers from before.
