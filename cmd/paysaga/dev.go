@@ -49,7 +49,8 @@ it ends, the database does not.`,
 		},
 	}
 	addDirFlag(command)
-	command.Flags().StringVar(&address, "addr", cmp.Or(os.Getenv("PAYSAGA_ADDR"), "127.0.0.1:8080"), "address to listen on; port 0 picks a free one")
+	command.Flags().StringVar(&address, "addr", cmp.Or(os.Getenv("PAYSAGA_ADDR"), "127.0.0.1:8080"),
+		"address to listen on; port 0 picks a free one")
 	return command
 }
 

@@ -66,8 +66,9 @@ func TestClientThatSendsNoMore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := connection.(*net.TCPConn).CloseWrite(); err != nil { //nolint:forcetypeassert // it was dialed as TCP
-				t.Fatal(err)
+			half, ok := connection.(*net.TCPConn)
+			if !ok || half.CloseWrite() != nil {
+				t.Fatal("the connection cannot be closed half")
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
 			if err != nil {

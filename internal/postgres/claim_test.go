@@ -78,14 +78,7 @@ func TestExpiredKeyBeginsTheNextGeneration(t *testing.T) {
 	refused("in its window")
 	b.exec(`UPDATE idempotency_keys SET expires_at = now()`)
 	refused("not answered")
-	waiting := b.outcome(first, saga.CallCharge, providers.Outcome{Kind: providers.Processing, Reference: "pay_1"})
-	waiting.Answer = &saga.Answer{Status: 202, Body: []byte("waiting")}
-	waited := b.apply(waiting)
-	refused("answered, but the order has no end yet")
-	if record, _, err := b.store.LookupKey(b.ctx, account, claim.Endpoint, claim.Key); err != nil || record.Expired || record.Answer.Status != 202 {
-		t.Errorf("while the order has no end: %+v, %v; want the stored answer", record, err)
-	}
-	b.apply(b.outcome(waited, saga.CallLookup, succeeded))
+	b.apply(b.outcome(first, saga.CallCharge, succeeded))
 	third := claim
 	third.Generation = 3
 	if _, err := b.store.Begin(b.ctx, third, b.beginning(third, cups(1)), lease); !errors.Is(err, saga.ErrKeyTaken) {
@@ -103,6 +96,30 @@ func TestExpiredKeyBeginsTheNextGeneration(t *testing.T) {
 		t.Errorf("record %+v, %v", record, err)
 	}
 	b.wantStock("cup", 8, 1)
+}
+
+// An answered order can still be without an end: a new one beside it could charge the customer twice (I1).
+func TestKeyDoesNotBeginAnewWhileItsOrderIsOpen(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	first := b.begin("open")
+	waiting := b.outcome(first, saga.CallCharge, providers.Outcome{Kind: providers.Processing, Reference: "pay_1"})
+	waited := b.apply(waiting)
+	b.exec(`UPDATE idempotency_keys SET expires_at = now()`)
+	claim := claimOf("open")
+	claim.Generation = 2
+	next := b.beginning(claim, cups(1))
+	if _, err := b.store.Begin(b.ctx, claim, next, lease); !errors.Is(err, saga.ErrKeyTaken) {
+		t.Errorf("while the order is open: %v, want ErrKeyTaken", err)
+	}
+	record, _, err := b.store.LookupKey(b.ctx, account, claim.Endpoint, claim.Key)
+	if err != nil || record.Expired || string(record.Answer.Body) != answerText {
+		t.Errorf("while the order is open: %+v, %v; want the stored answer", record, err)
+	}
+	b.apply(b.outcome(waited, saga.CallLookup, succeeded))
+	if _, err := b.store.Begin(b.ctx, claim, next, lease); err != nil {
+		t.Errorf("after the order's end: %v", err)
+	}
 }
 
 func TestClaimDueTakesTheOldestAndNoMore(t *testing.T) {

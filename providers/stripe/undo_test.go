@@ -115,23 +115,34 @@ func TestSlowRefund(t *testing.T) {
 			if looked := b.Lookup(t.Context(), lookup(taken.Reference)); looked.Kind != providers.Processing || looked.Code != "refund_pending" {
 				t.Errorf("on its way: %+v", looked)
 			}
-			known := providers.RefundLookupRequest{Key: refundKey, Payment: taken.Reference, Reference: refund.Reference}
-			unknown := providers.RefundLookupRequest{Key: refundKey, Payment: taken.Reference}
-			other := providers.RefundLookupRequest{Key: refundKey + "_2", Payment: taken.Reference}
-			for at, want := range map[providers.RefundLookupRequest]providers.OutcomeKind{
-				known: providers.Processing, unknown: providers.Processing, other: providers.NotFound,
-			} {
-				if found := b.LookupRefund(t.Context(), at); found.Kind != want {
-					t.Errorf("refund looked up by %+v: %+v, want %s", at, found, want)
-				}
-			}
 			b.control(t, "/_sandbox/refunds/"+refund.Reference+"/"+action)
-			ended := map[string]providers.OutcomeKind{"settle": providers.Succeeded, "fail": providers.Declined}[action]
-			if found := b.LookupRefund(t.Context(), known); found.Kind != ended || found.Reference != refund.Reference {
-				t.Errorf("refund at its end: %+v, want %s", found, ended)
-			}
 			if looked := b.Lookup(t.Context(), lookup(taken.Reference)); looked.Kind != want {
 				t.Errorf("at its end: %+v, want %s", looked, want)
+			}
+		})
+	}
+}
+
+// TestLookupRefund: a refund is found by its id or by our mark, and tells its own end.
+func TestLookupRefund(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[string]providers.OutcomeKind{"": providers.Processing, "settle": providers.Succeeded, "fail": providers.Declined} {
+		t.Run("after "+action, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, patient)
+			taken := b.charged(t, "pm_card_pendingRefund", providers.Succeeded)
+			refund := b.Refund(t.Context(), refundOf(taken.Reference, "", 3998))
+			if action != "" {
+				b.control(t, "/_sandbox/refunds/"+refund.Reference+"/"+action)
+			}
+			for request, want := range map[providers.RefundLookupRequest]providers.OutcomeKind{
+				{Key: refundKey, Payment: taken.Reference, Reference: refund.Reference}: want,
+				{Key: refundKey, Payment: taken.Reference}:                              want,
+				{Key: refundKey + "_2", Payment: taken.Reference}:                       providers.NotFound,
+			} {
+				if found := b.LookupRefund(t.Context(), request); found.Kind != want {
+					t.Errorf("%+v: %+v, want %s", request, found, want)
+				}
 			}
 		})
 	}
