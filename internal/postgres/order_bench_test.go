@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
@@ -22,8 +20,8 @@ const (
 	benchLease   = 30 * time.Second
 )
 
-// BenchmarkOrder measures what the database costs an order that goes well: both transactions, no provider. Compare it
-// with BenchmarkStatementByStatement and BenchmarkReplay of the same run; the numbers themselves are the machine's.
+// BenchmarkOrder measures what the database costs an order that goes well: both transactions, no provider. Compare it with
+// BenchmarkReplay of the same run; the numbers themselves are the machine's.
 func BenchmarkOrder(b *testing.B) {
 	store, number := newBenchStore(b)
 	b.RunParallel(func(pb *testing.PB) {
@@ -47,64 +45,10 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
-// BenchmarkStatementByStatement is the way not taken: the same two transactions' statements, each waited for. It leaves
-// the constraints and most of the columns out, so it flatters itself.
-func BenchmarkStatementByStatement(b *testing.B) {
-	pool, number := newBenchPool(b)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			n := number.Add(1)
-			inTransaction(b, pool,
-				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'key')`, `INSERT INTO bench_rows (n, kind) VALUES ($1, 'order')`,
-				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'item')`, `INSERT INTO bench_rows (n, kind) VALUES ($1, 'saga')`,
-				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'step')`, `INSERT INTO bench_rows (n, kind) VALUES ($1, 'hold')`,
-				`UPDATE bench_stock SET reserved = reserved + 1 WHERE sku = $1 % 100`)(n)
-			inTransaction(b, pool,
-				`UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'saga'`, `UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'order'`,
-				`UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'step'`, `UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'key'`,
-				`INSERT INTO bench_rows (n, kind) VALUES ($1, 'event')`, `UPDATE bench_rows SET done = true WHERE n = $1 AND kind = 'hold'`,
-				`UPDATE bench_stock SET reserved = reserved - 1 WHERE sku = $1 % 100`)(n)
-		}
-	})
-}
-
-func inTransaction(b *testing.B, pool *pgxpool.Pool, statements ...string) func(n int64) {
-	b.Helper()
-	return func(n int64) {
-		tx, err := pool.Begin(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, statement := range statements {
-			if _, err := tx.Exec(b.Context(), statement, n); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := tx.Commit(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func newBenchPool(b *testing.B) (*pgxpool.Pool, *atomic.Int64) {
+func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
 	b.Helper()
 	pool := pgtest.New(b)
 	b.SetParallelism(16) // clients for each core, as requests wait for the database's disk
-	for _, statement := range []string{
-		`CREATE TABLE bench_rows (n bigint, kind text, done boolean NOT NULL DEFAULT false, PRIMARY KEY (n, kind))`,
-		`CREATE TABLE bench_stock (sku bigint PRIMARY KEY, reserved bigint NOT NULL DEFAULT 0)`,
-		`INSERT INTO bench_stock (sku) SELECT generate_series(0, 99)`,
-	} {
-		if _, err := pool.Exec(b.Context(), statement); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return pool, &atomic.Int64{}
-}
-
-func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
-	b.Helper()
-	pool, number := newBenchPool(b)
 	ring, err := seal.NewRing(seal.GenerateKey("bench"))
 	if err != nil {
 		b.Fatal(err)
@@ -119,7 +63,7 @@ func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
 		}
 	}
 	b.ResetTimer()
-	return store, number
+	return store, &atomic.Int64{}
 }
 
 func benchSKU(n int64) string { return fmt.Sprintf("SKU-%d", n%benchSKUs) }
