@@ -20,6 +20,7 @@ require (
 	github.com/stripe/stripe-go/v76 v76.25.0
 	github.com/testcontainers/testcontainers-go v0.45.0
 	github.com/testcontainers/testcontainers-go/modules/postgres v0.45.0
+	golang.org/x/oauth2 v0.38.0
 	golang.org/x/term v0.48.0
 	pgregory.net/rapid v1.3.0
 )

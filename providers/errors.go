@@ -39,4 +39,12 @@ const (
 	CodeNotSent = "not_sent"
 	// CodeUnreachable marks a Busy call: no connection came about, so nothing was sent.
 	CodeUnreachable = "unreachable"
+	// CodeApproved marks a Processing payment that the customer has approved and of which nothing is taken until Continue: the only
+	// Processing that does not end by itself.
+	CodeApproved = "approved"
+	// CodeAuthorizationExpired marks a Canceled look-up, capture or notice: the hold reached its end without being taken.
+	CodeAuthorizationExpired = "authorization_expired"
+	// CodeNoLookup marks an Unknown look-up: the provider cannot be asked. Send the same call again inside Windows.Repost, wait for
+	// the provider's notice, or undo.
+	CodeNoLookup = "no_lookup"
 )

@@ -1,6 +1,9 @@
 package providers
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // OutcomeKind is the whole vocabulary in which an adapter tells how a call ended. What the saga does for each is one
 // table in package saga.
@@ -41,7 +44,8 @@ type Decline struct {
 
 // NextAction is what the customer must do before the payment can go on.
 type NextAction struct {
-	Type         string `json:"type"`                    // "client_secret" or "redirect"
-	ClientSecret string `json:"client_secret,omitempty"` // for the provider's own client library
-	URL          string `json:"url,omitempty"`           // where to send the customer's browser
+	Type         string          `json:"type"`                    // "client_secret", "redirect" or "adyen_action"
+	ClientSecret string          `json:"client_secret,omitempty"` // for the provider's own client library
+	URL          string          `json:"url,omitempty"`           // where to send the customer's browser, with GET
+	Action       json.RawMessage `json:"action,omitempty"`        // for the provider's own client library, as it came
 }

@@ -1,16 +1,43 @@
 package providers
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // ChargeRequest asks a provider to take a payment. The same request with the same Key may be sent any number of times
 // inside the adapter's re-POST window, and takes the money at most once.
 type ChargeRequest struct {
+	Key     SubKey
+	SagaKey string // goes into the provider's metadata, so that a look-up and a person can find the payment
+	OrderID string
+	Money   Money
+	Method  string // the provider's token for the payment method, "pm_…"; never a card number
+	// MethodData is the object that the provider's own client library made of a method (Adyen); nil when Method is used.
+	MethodData json.RawMessage
+	// CustomerReference is the shop's name for the customer, where a provider wants one (Adyen's shopperReference); empty: OrderID.
+	CustomerReference string
+	ReturnURL         string // where the provider sends the customer after a redirect; empty when the shop's page handles the action
+	ManualCapture     bool   // hold the money only; Capture takes it
+}
+
+// ContinueRequest goes on with a payment after the customer acted. The outcome is the charge's.
+type ContinueRequest struct {
+	Key           SubKey // of this call
+	ChargeKey     SubKey // of the charge that asked for the action
+	Reference     string // of the payment
+	Money         Money
+	ManualCapture bool            // as in the charge
+	Details       json.RawMessage // what the redirect or the client library brought; may be nil
+}
+
+// CaptureRequest takes money that is held, all or a part.
+type CaptureRequest struct {
 	Key       SubKey
-	SagaKey   string // goes into the provider's metadata, so that a look-up and a person can find the payment
-	OrderID   string
+	SagaKey   string
+	Reference string // of the payment
 	Money     Money
-	Method    string // the provider's token for the payment method, "pm_…"; never a card number
-	ReturnURL string // where the provider sends the customer after a redirect; empty when the shop's page handles the action
+	Final     bool // no further capture will follow; what is left of the hold may be let go
 }
 
 // LookupRequest asks how an earlier charge stands. Reference is used when known; else the payment is searched for.
@@ -21,10 +48,13 @@ type LookupRequest struct {
 	SentAt    time.Time // when the charge was first sent, by the database's clock
 }
 
-// VoidRequest asks to cancel a payment whose money is not taken yet.
+// VoidRequest asks to cancel a payment whose money is not taken yet. A repeat under the same Key must be the same in all fields: at
+// Adyen they choose the call, and what a key does that is used on two calls is not documented.
 type VoidRequest struct {
-	Key       SubKey
-	Reference string
+	Key           SubKey
+	ChargeKey     SubKey // of the charge, by which Adyen finds a payment whose Reference is not known
+	Reference     string // of the payment; empty when the charge's answer never came
+	ManualCapture bool   // the money was only held, and no capture was asked for
 }
 
 // RefundRequest asks to give back money that was taken.

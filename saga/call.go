@@ -68,12 +68,12 @@ func (r *Runner) send(ctx context.Context, s Saga, call Call) providers.Outcome 
 }
 
 func dispatch(ctx context.Context, provider Provider, s *Saga, step Step, call Call) providers.Outcome {
-	reference := s.chargeReference()
+	charge, reference := s.step(StepCharge), s.chargeReference()
 	switch call {
 	case CallCharge:
 		return provider.Charge(ctx, s.chargeRequest(step))
 	case CallVoid:
-		return provider.Void(ctx, providers.VoidRequest{Key: step.SubKey, Reference: reference})
+		return provider.Void(ctx, providers.VoidRequest{Key: step.SubKey, ChargeKey: charge.SubKey, Reference: reference})
 	case CallRefund:
 		return provider.Refund(ctx, providers.RefundRequest{
 			Key: step.SubKey, SagaKey: s.Key.String(), Reference: reference, Money: s.Order.Money(),
@@ -84,7 +84,6 @@ func dispatch(ctx context.Context, provider Provider, s *Saga, step Step, call C
 		})
 	case CallLookup, CallNone:
 	}
-	charge := s.step(StepCharge)
 	return provider.Lookup(ctx, providers.LookupRequest{
 		Key: charge.SubKey, SagaKey: s.Key.String(), Reference: reference, SentAt: charge.StartedAt,
 	})

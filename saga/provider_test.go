@@ -111,6 +111,8 @@ func (b *bank) Void(ctx context.Context, r providers.VoidRequest) providers.Outc
 		switch {
 		case p == nil:
 			return providers.Outcome{Kind: providers.NotFound}
+		case p.key != r.ChargeKey:
+			return providers.Outcome{Kind: providers.Rejected, Code: "other_payment"}
 		case p.status == paid:
 			return providers.Outcome{Kind: providers.Rejected, Code: providers.CodeAlreadyCaptured, Reference: p.id}
 		case p.status == moving:

@@ -80,7 +80,7 @@ func TestAnswersAndSecretsAreSealed(t *testing.T) {
 			}
 		}
 	}
-	if got := b.get(s).Order.Payment.NextAction; got == nil || *got != *action.NextAction {
+	if got := b.get(s).Order.Payment.NextAction; !cmp.Equal(got, action.NextAction) {
 		t.Errorf("read back %+v", got)
 	}
 	// Nor anywhere else.

@@ -1,5 +1,5 @@
-// Package stripe charges through Stripe's PaymentIntents with stripe-go v76 (API version 2023-10-16): charge, look up, void,
-// refund.
+// Package stripe charges through Stripe's PaymentIntents with stripe-go v76 (API version 2023-10-16): charge, continue, look up,
+// capture, void, refund; and it verifies Stripe's webhooks.
 //
 // Every call ends in one providers.Outcome and never in an error: what Stripe's answers and the network's failures mean is
 // decided here and nowhere else (status.go, errors.go). The adapter keeps no state, never repeats a call by itself, and logs
@@ -91,7 +91,8 @@ func checkMethod(method string) error {
 	return invalid
 }
 
-// Charge creates and confirms a payment. Money in the outcome is Stripe's amount, for the saga to compare.
+// Charge creates and confirms a payment; with ManualCapture it ends Authorized, and Capture takes the money. Money in the outcome
+// is Stripe's amount, for the saga to compare.
 //
 // Inside Windows().Repost the same request may be sent any number of times and takes the money at most once. A request that
 // Check refuses is Rejected without a call.
@@ -117,6 +118,14 @@ func (a *Adapter) Charge(ctx context.Context, request providers.ChargeRequest) p
 		return unknown(codeOtherPayment)
 	}
 	return outcomeOfPayment(payment)
+}
+
+// Continue tells how a payment stands after the customer acted. It only looks: Stripe goes on by itself, and Details are not needed.
+func (a *Adapter) Continue(ctx context.Context, request providers.ContinueRequest) providers.Outcome {
+	if invalid, ok := refusedCall(request.ChargeKey, request.Reference); ok {
+		return invalid
+	}
+	return a.Lookup(ctx, providers.LookupRequest{Key: request.ChargeKey, Reference: request.Reference})
 }
 
 // Lookup asks how a charge stands: by Reference when it is known, else by search on the saga's key.

@@ -14,6 +14,7 @@ import (
 	"github.com/stripe/stripe-go/v76/refund"
 
 	"paysaga/providers"
+	"paysaga/providers/wire"
 )
 
 // The metadata that every payment and refund carries, for look-ups and for a person in Stripe's dashboard.
@@ -38,7 +39,7 @@ var (
 // package-level state, so that several accounts can live in one process.
 //
 // Nothing is sent twice below the saga, which owns the repeats as it knows the re-POST window: the library's own retries
-// are off, and so are net/http's (see watchingTransport).
+// are off, and so are net/http's (see package wire).
 type client struct {
 	payments paymentintent.Client
 	refunds  refund.Client
@@ -48,7 +49,7 @@ type client struct {
 func newClient(config Config) *client {
 	backend := sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
 		URL:               new(config.BaseURL),
-		HTTPClient:        watched(config.HTTPClient),
+		HTTPClient:        wire.Client(config.HTTPClient, wire.MaxBody),
 		MaxNetworkRetries: new(int64(0)),
 		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // its messages quote response bodies
 		EnableTelemetry:   new(false),
@@ -70,7 +71,7 @@ func (c *client) createPayment(ctx context.Context, request providers.ChargeRequ
 		Currency:      new(strings.ToLower(request.Money.Currency)),
 		PaymentMethod: new(request.Method),
 		Confirm:       new(true),
-		CaptureMethod: new(string(sdk.PaymentIntentCaptureMethodAutomatic)),
+		CaptureMethod: new(captureMethod(request.ManualCapture)),
 		// Whatever the shop has enabled at Stripe, cards and bank debits alike: the token decides, not a list kept here.
 		AutomaticPaymentMethods: &sdk.PaymentIntentAutomaticPaymentMethodsParams{Enabled: new(true)},
 		Metadata: map[string]string{
@@ -90,9 +91,16 @@ func (c *client) createPayment(ctx context.Context, request providers.ChargeRequ
 	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
 	payment, err := c.payments.New(params)
 	if err != nil {
-		return nil, seen.failed("create payment", err)
+		return nil, seen.Failed("create payment", err)
 	}
 	return payment, nil
+}
+
+func captureMethod(manual bool) string {
+	if manual {
+		return string(sdk.PaymentIntentCaptureMethodManual)
+	}
+	return string(sdk.PaymentIntentCaptureMethodAutomatic)
 }
 
 // payment is one payment as it stands now, its latest charge and that one's last ten refunds included: only they tell whether
@@ -106,7 +114,7 @@ func (c *client) payment(ctx context.Context, id string) (*sdk.PaymentIntent, er
 	params.AddExpand("latest_charge.refunds")
 	payment, err := c.payments.Get(id, params)
 	if err != nil {
-		return nil, seen.failed("get payment", err)
+		return nil, seen.Failed("get payment", err)
 	}
 	return payment, nil
 }
@@ -122,16 +130,33 @@ func (c *client) searchPayments(ctx context.Context, sagaKey string) ([]*sdk.Pay
 	params.Query = fmt.Sprintf("metadata['%s']:'%s'", metadataSagaKey, escapeQuery.Replace(sagaKey))
 	search := c.payments.Search(params)
 	if err := search.Err(); err != nil {
-		return nil, seen.failed("search payments", err)
+		return nil, seen.Failed("search payments", err)
 	}
 	result := search.PaymentIntentSearchResult()
 	if !isSearchResult(result) {
-		return nil, seen.failed("search payments", errNotASearchResult)
+		return nil, seen.Failed("search payments", errNotASearchResult)
 	}
 	if result.HasMore {
-		return nil, seen.failed("search payments", errTooManyHits)
+		return nil, seen.Failed("search payments", errTooManyHits)
 	}
 	return result.Data, nil
+}
+
+// capturePayment takes amount, in Stripe's units, of a payment that holds money.
+func (c *client) capturePayment(ctx context.Context, request providers.CaptureRequest, amount int64) (*sdk.PaymentIntent, error) {
+	ctx, seen, done := c.begin(ctx)
+	defer done()
+	params := &sdk.PaymentIntentCaptureParams{AmountToCapture: new(amount)}
+	if !request.Final {
+		params.FinalCapture = new(false) // Stripe's own default is the final one
+	}
+	params.Context = ctx
+	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
+	payment, err := c.payments.Capture(request.Reference, params)
+	if err != nil {
+		return nil, seen.Failed("capture payment", err)
+	}
+	return payment, nil
 }
 
 // cancelPayment cancels a payment whose money is not taken.
@@ -143,7 +168,7 @@ func (c *client) cancelPayment(ctx context.Context, request providers.VoidReques
 	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
 	payment, err := c.payments.Cancel(request.Reference, params)
 	if err != nil {
-		return nil, seen.failed("cancel payment", err)
+		return nil, seen.Failed("cancel payment", err)
 	}
 	return payment, nil
 }
@@ -161,7 +186,7 @@ func (c *client) createRefund(ctx context.Context, request providers.RefundReque
 	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
 	created, err := c.refunds.New(params)
 	if err != nil {
-		return nil, seen.failed("create refund", err)
+		return nil, seen.Failed("create refund", err)
 	}
 	return created, nil
 }
@@ -174,7 +199,7 @@ func (c *client) refund(ctx context.Context, id string) (*sdk.Refund, error) {
 	params.Context = ctx
 	found, err := c.refunds.Get(id, params)
 	if err != nil {
-		return nil, seen.failed("get refund", err)
+		return nil, seen.Failed("get refund", err)
 	}
 	return found, nil
 }
@@ -189,19 +214,19 @@ func (c *client) refundsOf(ctx context.Context, payment string) ([]*sdk.Refund, 
 	params.Limit = new(int64(refundsLimit))
 	list := c.refunds.List(params)
 	if err := list.Err(); err != nil {
-		return nil, seen.failed("list refunds", err)
+		return nil, seen.Failed("list refunds", err)
 	}
 	if list.RefundList().HasMore {
-		return nil, seen.failed("list refunds", errTooManyHits)
+		return nil, seen.Failed("list refunds", errTooManyHits)
 	}
 	return list.RefundList().Data, nil
 }
 
 // begin bounds one call in time and starts watching it on the wire.
-func (c *client) begin(ctx context.Context) (context.Context, *exchange, context.CancelFunc) {
+func (c *client) begin(ctx context.Context) (context.Context, *wire.Exchange, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	seen := &exchange{}
-	return seen.watch(ctx), seen, cancel
+	ctx, seen := wire.Watch(ctx)
+	return ctx, seen, cancel
 }
 
 // escapeQuery keeps a value inside its quotes in Stripe's search language.

@@ -3,14 +3,13 @@ package stripe
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v76"
 
 	"paysaga/providers"
+	"paysaga/providers/wire"
 )
 
 // The adapter's own codes for calls whose answer did not arrive or cannot be read, all with Unknown.
@@ -25,9 +24,6 @@ const (
 	codeServerError        = "server_error"
 )
 
-// maxRetryAfter bounds what an answer can make us wait: longer than this is a defect on the other side, not advice.
-const maxRetryAfter = 10 * time.Minute
-
 // operatorDelay is the pause before a call that waits for people or banks is worth repeating: short enough that orders go on
 // within a minute after a key was put right, long enough to not knock on a closed door.
 const operatorDelay = 30 * time.Second
@@ -39,6 +35,7 @@ const (
 	chargeCall callKind = iota
 	lookupCall          // of one payment by its id
 	searchCall
+	captureCall
 	voidCall
 	refundCall
 )
@@ -61,61 +58,61 @@ func outcomeOfError(kind callKind, err error) providers.Outcome {
 }
 
 func outcomeOfCallError(kind callKind, err error) providers.Outcome {
-	failure, ok := errors.AsType[*callError](err)
+	failure, ok := errors.AsType[*wire.CallError](err)
 	if !ok {
 		return unknown(codeConnectionLost)
 	}
-	answer, answered := errors.AsType[*sdk.Error](failure.cause)
+	answer, answered := errors.AsType[*sdk.Error](failure.Cause)
 	switch {
-	case errors.Is(failure.cause, context.Canceled):
+	case errors.Is(failure.Cause, context.Canceled):
 		return unknown(codeHungUp)
-	case failure.nothingSent:
+	case failure.NothingSent:
 		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeUnreachable}
 	case answered && answer.Type != "":
 		return outcomeOfAnswer(kind, failure, answer)
-	case failure.status >= http.StatusInternalServerError:
+	case failure.Status >= http.StatusInternalServerError:
 		// Whatever the body was: a load balancer's page, half of a JSON, nothing.
-		return outcomeOfServerError(failure.header)
+		return outcomeOfServerError(failure)
 	default:
 		return outcomeOfBrokenAnswer(failure)
 	}
 }
 
 // outcomeOfBrokenAnswer maps what is no answer of Stripe's: always Unknown, the code is for the timeline.
-func outcomeOfBrokenAnswer(failure *callError) providers.Outcome {
+func outcomeOfBrokenAnswer(failure *wire.CallError) providers.Outcome {
 	switch {
-	case errors.Is(failure.cause, errBodyTooLarge):
+	case errors.Is(failure.Cause, wire.ErrBodyTooLarge):
 		return unknown(codeBodyTooLarge)
-	case errors.Is(failure.cause, errRedirected):
+	case errors.Is(failure.Cause, wire.ErrRedirected):
 		return unknown(codeRedirected)
-	case errors.Is(failure.cause, errTooManyHits):
+	case errors.Is(failure.Cause, errTooManyHits):
 		return unknown(codeSearchIncomplete)
-	case isTimeout(failure.cause):
+	case failure.TimedOut():
 		return unknown(codeTimeout)
-	case failure.status != 0:
+	case failure.Status != 0:
 		// A status without Stripe's words, a 200 with a broken body among them, or a 4xx by something in between.
-		return providers.Outcome{Kind: providers.Unknown, Code: codeUnreadableResponse, RetryAfter: retryAfter(failure.header)}
+		return providers.Outcome{Kind: providers.Unknown, Code: codeUnreadableResponse, RetryAfter: failure.RetryAfter()}
 	default:
 		return unknown(codeConnectionLost)
 	}
 }
 
 // outcomeOfAnswer maps an error in Stripe's own words.
-func outcomeOfAnswer(kind callKind, failure *callError, answer *sdk.Error) providers.Outcome {
+func outcomeOfAnswer(kind callKind, failure *wire.CallError, answer *sdk.Error) providers.Outcome {
 	code := codeOf(answer)
 	switch {
-	case failure.status >= http.StatusInternalServerError || answer.Type == sdk.ErrorTypeAPI:
-		return outcomeOfServerError(failure.header)
-	case answer.Type == sdk.ErrorTypeIdempotency && failure.status != http.StatusConflict:
+	case failure.Status >= http.StatusInternalServerError || answer.Type == sdk.ErrorTypeAPI:
+		return outcomeOfServerError(failure)
+	case answer.Type == sdk.ErrorTypeIdempotency && failure.Status != http.StatusConflict:
 		// This call did nothing, but its key has been used: an earlier call under it may have taken the money.
 		return unknown(providers.CodeIdempotencyMismatch)
-	case failure.status == http.StatusUnauthorized || failure.status == http.StatusForbidden:
+	case failure.Status == http.StatusUnauthorized || failure.Status == http.StatusForbidden:
 		return providers.Outcome{Kind: providers.Busy, Code: providers.CodeCredentialsRefused, RetryAfter: operatorDelay}
 	case asksToRepeat(failure):
-		return providers.Outcome{Kind: providers.Busy, Code: code, RetryAfter: retryAfter(failure.header)}
-	case failure.status == http.StatusPaymentRequired || answer.Type == sdk.ErrorTypeCard:
+		return providers.Outcome{Kind: providers.Busy, Code: code, RetryAfter: failure.RetryAfter()}
+	case failure.Status == http.StatusPaymentRequired || answer.Type == sdk.ErrorTypeCard:
 		return outcomeOfDecline(answer)
-	case failure.status >= http.StatusBadRequest:
+	case failure.Status >= http.StatusBadRequest:
 		return outcomeOfRefusal(kind, code, answer)
 	default:
 		return unknown(codeUnreadableResponse)
@@ -124,18 +121,18 @@ func outcomeOfAnswer(kind callKind, failure *callError, answer *sdk.Error) provi
 
 // asksToRepeat tells that Stripe did nothing now: idempotency_key_in_use and lock_timeout are a 409 (the latter also a 429), rate
 // limits a 429, and Stripe-Should-Retry overrides any status.
-func asksToRepeat(failure *callError) bool {
-	return failure.status == http.StatusConflict || failure.status == http.StatusTooManyRequests ||
-		failure.header.Get("Stripe-Should-Retry") == "true"
+func asksToRepeat(failure *wire.CallError) bool {
+	return failure.Status == http.StatusConflict || failure.Status == http.StatusTooManyRequests ||
+		failure.Header.Get("Stripe-Should-Retry") == "true"
 }
 
 // outcomeOfServerError is Unknown, always: a 500 can come after the money moved. The code says whether the same call can help.
-func outcomeOfServerError(header http.Header) providers.Outcome {
-	outcome := providers.Outcome{Kind: providers.Unknown, Code: codeServerError, RetryAfter: retryAfter(header)}
+func outcomeOfServerError(failure *wire.CallError) providers.Outcome {
+	outcome := providers.Outcome{Kind: providers.Unknown, Code: codeServerError, RetryAfter: failure.RetryAfter()}
 	switch {
-	case header.Get("Idempotent-Replayed") == "true":
+	case failure.Header.Get("Idempotent-Replayed") == "true":
 		outcome.Code = providers.CodeServerErrorReplayed
-	case header.Get("Stripe-Should-Retry") == "false":
+	case failure.Header.Get("Stripe-Should-Retry") == "false":
 		outcome.Code = providers.CodeServerErrorFinal
 	}
 	return outcome
@@ -167,20 +164,37 @@ func outcomeOfDecline(answer *sdk.Error) providers.Outcome {
 	return outcome
 }
 
-// outcomeOfRefusal maps an invalid request: Rejected, but for the two refusals that mean "it is so already".
+// outcomeOfRefusal maps an invalid request: Rejected, but for the refusals that mean "it is so already" or "it is too late".
 func outcomeOfRefusal(kind callKind, code string, answer *sdk.Error) providers.Outcome {
+	if outcome, decided := outcomeOfState(kind, answer); decided {
+		return outcome
+	}
 	switch {
-	case kind == voidCall && answer.Code == sdk.ErrorCodePaymentIntentUnexpectedState && answer.PaymentIntent != nil:
-		if outcome, decided := outcomeWithoutVoid(answer.PaymentIntent); decided {
-			return outcome
-		}
+	case kind == captureCall && answer.Code == sdk.ErrorCodeChargeExpiredForCapture:
+		return providers.Outcome{Kind: providers.Canceled, Code: providers.CodeAuthorizationExpired}
 	case kind == refundCall && answer.Code == sdk.ErrorCodeChargeAlreadyRefunded:
 		// The customer has all the money back, which is what was wanted: an earlier call of ours whose answer was lost past the
 		// key's memory, or a person in the dashboard. No reference and no money: this call gave nothing back, so that whoever adds up
 		// refunds does not count it twice.
 		return providers.Outcome{Kind: providers.Succeeded, Code: providers.CodeAlreadyRefunded}
+	default:
+		return providers.Outcome{Kind: providers.Rejected, Code: code, Detail: refusedParameter(code, answer.Param)}
 	}
-	return providers.Outcome{Kind: providers.Rejected, Code: code, Detail: refusedParameter(code, answer.Param)}
+}
+
+// outcomeOfState judges a refusal because of the payment's state by the payment, which such an answer shows.
+func outcomeOfState(kind callKind, answer *sdk.Error) (outcome providers.Outcome, decided bool) {
+	if answer.Code != sdk.ErrorCodePaymentIntentUnexpectedState || answer.PaymentIntent == nil {
+		return providers.Outcome{}, false
+	}
+	switch kind {
+	case voidCall:
+		return outcomeWithoutVoid(answer.PaymentIntent)
+	case captureCall:
+		return outcomeWithoutCapture(answer.PaymentIntent)
+	default:
+		return providers.Outcome{}, false
+	}
 }
 
 // refusedParameter says which part of the request Stripe refused, in our words: Stripe's own quote what was sent.
@@ -189,18 +203,4 @@ func refusedParameter(code, parameter string) string {
 		return ""
 	}
 	return "Stripe refused the parameter " + parameter + " (" + code + ")"
-}
-
-func isTimeout(err error) bool {
-	network, ok := errors.AsType[net.Error](err)
-	return errors.Is(err, context.DeadlineExceeded) || ok && network.Timeout()
-}
-
-// retryAfter reads the header's seconds, at most maxRetryAfter. Stripe does not send its other form, a date.
-func retryAfter(header http.Header) time.Duration {
-	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 64)
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, int64(maxRetryAfter/time.Second))) * time.Second
 }

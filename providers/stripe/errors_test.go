@@ -12,6 +12,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v76"
 
 	"paysaga/providers"
+	"paysaga/providers/wire"
 )
 
 // stripeError is an error's body as Stripe writes it.
@@ -127,8 +128,8 @@ func TestOutcomeOfEveryAnswerToACharge(t *testing.T) {
 		{"another payment", canned{status: 200, body: strings.Replace(paymentSucceeded, `"id"`, `"metadata":{"sub_key":"other"},"id"`, 1)}, unknown("other_payment")},
 		{"redirect", canned{302, noted("Location", "/elsewhere"), paymentSucceeded}, unknown("redirected")},
 		{"redirect that keeps the method", canned{307, noted("Location", "/elsewhere"), paymentSucceeded}, unknown("redirected")},
-		{"endless 200", canned{status: 200, body: `{"id":"pi_1","x":"` + strings.Repeat("a", maxBodyBytes) + `"}`}, unknown("body_too_large")},
-		{"endless 500", canned{status: 500, body: strings.Repeat("a", maxBodyBytes+1)}, unknown("server_error")},
+		{"endless 200", canned{status: 200, body: `{"id":"pi_1","x":"` + strings.Repeat("a", wire.MaxBody) + `"}`}, unknown("body_too_large")},
+		{"endless 500", canned{status: 500, body: strings.Repeat("a", wire.MaxBody+1)}, unknown("server_error")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

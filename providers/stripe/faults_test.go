@@ -9,28 +9,6 @@ import (
 	"paysaga/providers/sandbox"
 )
 
-// TestLostAnswers: whatever becomes of the first answer, the same key again ends in one charge.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[sandbox.FaultKind]providers.OutcomeKind{
-		sandbox.FaultErrorBefore: providers.Unknown, sandbox.FaultErrorAfter: providers.Unknown,
-		sandbox.FaultResetBefore: providers.Unknown, sandbox.FaultResetAfter: providers.Unknown,
-		sandbox.FaultGarbageAfter: providers.Unknown, sandbox.FaultEmptyAfter: providers.Unknown,
-		sandbox.FaultRateLimited: providers.Busy, sandbox.FaultInProgress: providers.Busy, sandbox.FaultSlow: providers.Succeeded,
-	} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, patient)
-			b.fault(t, sandbox.CallCharge, kind)
-			b.charged(t, "pm_card_visa", want)
-			b.charged(t, "pm_card_visa", providers.Succeeded)
-			if entry := b.one(t); entry.Captured != 3998 || entry.Calls != 2 {
-				t.Errorf("ledger: %+v", entry)
-			}
-		})
-	}
-}
-
 // TestNothingIsRepeatedBelowTheAdapter: net/http would send a keyed call again when a kept-alive connection breaks, and the
 // saga would take the answer to that second send for the answer to its only one.
 func TestNothingIsRepeatedBelowTheAdapter(t *testing.T) {

@@ -29,6 +29,7 @@ const (
 // What Stripe calls its objects, in each one's "object".
 const (
 	objectPayment = "payment_intent"
+	objectCharge  = "charge"
 	objectRefund  = "refund"
 )
 
@@ -51,7 +52,7 @@ func aboutPayment(payment *sdk.PaymentIntent) (about providers.Outcome, ok bool)
 	}
 	amount := payment.Amount
 	if payment.Status == sdk.PaymentIntentStatusSucceeded {
-		amount = payment.AmountReceived // what was really taken: less than Amount after a partial capture in the dashboard
+		amount = payment.AmountReceived // what was really taken: less than Amount after a partial capture
 	}
 	money, err := fromStripe(amount, string(payment.Currency))
 	if err != nil {
@@ -80,10 +81,18 @@ func outcomeOfStatus(payment *sdk.PaymentIntent) providers.Outcome {
 		// its client secret can pay it with another method until it is voided.
 		return declined(payment.LastPaymentError)
 	case sdk.PaymentIntentStatusCanceled:
-		return providers.Outcome{Kind: providers.Canceled, Code: safeCode(string(payment.CancellationReason))}
+		return outcomeOfCanceled(payment)
 	default:
 		return unknown(codeStatusUnrecognized)
 	}
+}
+
+// outcomeOfCanceled tells a hold whose time ran out from a payment that somebody canceled.
+func outcomeOfCanceled(payment *sdk.PaymentIntent) providers.Outcome {
+	if payment.CancellationReason == reasonExpired {
+		return providers.Outcome{Kind: providers.Canceled, Code: providers.CodeAuthorizationExpired}
+	}
+	return providers.Outcome{Kind: providers.Canceled, Code: safeCode(string(payment.CancellationReason))}
 }
 
 // outcomeOfTaken looks whether the money is still taken. All given back is Canceled: nothing is taken any more, and a saga that
@@ -97,7 +106,7 @@ func outcomeOfTaken(charge *sdk.Charge) providers.Outcome {
 		return providers.Outcome{Kind: providers.Processing, Code: codeRefundPending}
 	case charge.Refunded:
 		return providers.Outcome{Kind: providers.Canceled, Code: providers.CodeRefunded}
-	case charge.AmountRefunded > 0:
+	case charge.AmountRefunded > charge.Amount-charge.AmountCaptured: // what a partial capture let go counts as refunded
 		return providers.Outcome{Kind: providers.Succeeded, Code: providers.CodePartiallyRefunded}
 	default:
 		return providers.Outcome{Kind: providers.Succeeded}
