@@ -22,11 +22,13 @@ func newSandboxCommand() *cobra.Command {
 3-D Secure. It moves no money, keeps everything in memory and forgets it at the end.
 
   /stripe               Stripe's API: set STRIPE_BASE_URL to http://HOST:PORT/stripe and STRIPE_API_KEY to any sk_test_…
+  /adyen/v71, /paypal   Adyen's Checkout API and PayPal's Orders and Payments APIs
   /_sandbox/ledger      what was charged, held and refunded
   /_sandbox/requests    the last requests
   /_sandbox/faults      POST what should go wrong, DELETE to end it
   /_sandbox/payments/ID/approve, refuse, settle, fail   POST: play the customer or the bank
   /_sandbox/refunds/ID/settle, fail                     POST: play the bank
+  /_sandbox/webhooks    GET or POST where signed webhooks go and how; POST /_sandbox/webhooks/flush sends what waits
   /_sandbox/clock, /_sandbox/settings, /_sandbox/reset  POST: move its clock, set its delays, forget everything`,
 		Example: `  paysaga sandbox --addr 127.0.0.1:9090
   curl -s http://127.0.0.1:9090/_sandbox/ledger
