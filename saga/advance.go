@@ -79,9 +79,15 @@ func (f *fold) answered(e Event) {
 		f.err = fmt.Errorf("saga in state %s cannot take the outcome %q of a %s call", f.saga.State, e.Outcome.Kind, e.Call)
 		return
 	}
-	if e.Call == CallCharge && e.Outcome.Kind == providers.Rejected && f.mayHaveCharged(*step, e) {
-		reaction.move, reaction.step = moveRepeat, StepUnknown
-		e.Outcome.Code = codeRefusedAfterSend // from here on only look-ups
+	if e.Call == CallCharge && f.mayHaveCharged(*step, e) {
+		switch e.Outcome.Kind {
+		case providers.Rejected:
+			reaction.move, reaction.step = moveRepeat, StepUnknown
+			e.Outcome.Code = codeRefusedAfterSend // from here on only look-ups
+		case providers.Busy:
+			reaction.step = StepUnknown // the doubt must outlive this turn
+		default: // says how the payment stands, or leaves the doubt as it is
+		}
 	}
 	record(step, e, reaction.step, f.saga.ReadAt)
 	f.failures(reaction.move)

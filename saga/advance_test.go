@@ -300,6 +300,34 @@ func TestRefusalAfterAnEarlierSendDecidesNothing(t *testing.T) {
 	}
 }
 
+// A busy answer after a send that may have taken the money leaves the doubt standing for the turns that follow (I4).
+func TestDoubtOutlivesABusyAnswer(t *testing.T) {
+	t.Parallel()
+	busy, rejected := providers.Outcome{Kind: providers.Busy}, providers.Outcome{Kind: providers.Rejected, Code: "resource_missing"}
+	for name, test := range map[string]struct {
+		unsure     bool
+		unrecorded int
+		want       State
+	}{
+		"nothing was sent before":          {false, 1, RolledBack},
+		"an unknown send in the same turn": {true, 1, Charging},
+		"a server died before":             {false, 2, Charging},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scene(Charging, line(StepReserve, StepDone), line(StepCharge, StepPending))
+			s.Unrecorded = test.unrecorded
+			event := answered(CallCharge, busy)
+			event.Unsure = test.unsure
+			next := stored(mustAdvance(t, s, event), noon)
+			next.Unrecorded = 1 // the turn was written
+			if change := mustAdvance(t, next, answered(CallCharge, rejected)); change.After.State != test.want {
+				t.Errorf("refused in the next turn: %s, want %s", change.After.State, test.want)
+			}
+		})
+	}
+}
+
 func TestSagaThatNobodyCanDriveIsParked(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls {

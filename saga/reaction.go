@@ -12,7 +12,7 @@ const (
 	CallLookup      Call = "lookup" // how does the charge stand?
 	CallVoid        Call = "void"
 	CallRefund      Call = "refund"
-	CallCheckRefund Call = "check_refund" // has a refund that the provider accepted arrived?
+	CallCheckRefund Call = "check_refund" // how does a refund stand that was accepted, or must not be sent again?
 )
 
 // move is what a saga does about an outcome; advance.go carries it out.
