@@ -77,7 +77,8 @@ func (b *bundle) newRunnerWith(c saga.Config) *saga.Runner {
 	b.t.Helper()
 	c.Providers, c.Answerer = map[string]saga.Provider{"fake": b.bank}, clerk{}
 	c.Policy = saga.Policy{
-		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: 24 * time.Hour, RefundDeadline: 24 * time.Hour, MaxFailures: 3, MaxUnrecorded: 8,
+		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: 24 * time.Hour, RefundDeadline: 24 * time.Hour, MaxFailures: 3,
+		MaxUnrecorded: saga.DefaultPolicy().MaxUnrecorded, // more drives than any test here loses leases
 	}
 	c.MaxInFlight, c.Logger, c.CallTimeout = 100, slog.New(slog.DiscardHandler), longTimeout
 	if c.Lease == 0 {
