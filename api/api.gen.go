@@ -3,6 +3,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,12 +17,15 @@ import (
 // Defines values for CaptureMode.
 const (
 	CaptureModeAutomatic CaptureMode = "automatic"
+	CaptureModeManual    CaptureMode = "manual"
 )
 
 // Valid indicates whether the value is a known member of the CaptureMode enum.
 func (e CaptureMode) Valid() bool {
 	switch e {
 	case CaptureModeAutomatic:
+		return true
+	case CaptureModeManual:
 		return true
 	default:
 		return false
@@ -30,16 +34,40 @@ func (e CaptureMode) Valid() bool {
 
 // Defines values for NextActionType.
 const (
-	NextActionTypeClientSecret NextActionType = "client_secret"
-	NextActionTypeRedirect     NextActionType = "redirect"
+	NextActionTypeAdyenAction   NextActionType = "adyen_action"
+	NextActionTypeClientSecret  NextActionType = "client_secret"
+	NextActionTypePaymentMethod NextActionType = "payment_method"
+	NextActionTypeRedirect      NextActionType = "redirect"
 )
 
 // Valid indicates whether the value is a known member of the NextActionType enum.
 func (e NextActionType) Valid() bool {
 	switch e {
+	case NextActionTypeAdyenAction:
+		return true
 	case NextActionTypeClientSecret:
 		return true
+	case NextActionTypePaymentMethod:
+		return true
 	case NextActionTypeRedirect:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OnDecline.
+const (
+	OnDeclineAwait    OnDecline = "await"
+	OnDeclineRollBack OnDecline = "roll_back"
+)
+
+// Valid indicates whether the value is a known member of the OnDecline enum.
+func (e OnDecline) Valid() bool {
+	switch e {
+	case OnDeclineAwait:
+		return true
+	case OnDeclineRollBack:
 		return true
 	default:
 		return false
@@ -103,6 +131,30 @@ func (e PaymentStatus) Valid() bool {
 	case PaymentStatusRefunded:
 		return true
 	case PaymentStatusVoided:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundStatus.
+const (
+	RefundStatusFailed    RefundStatus = "failed"
+	RefundStatusInReview  RefundStatus = "in_review"
+	RefundStatusPending   RefundStatus = "pending"
+	RefundStatusSucceeded RefundStatus = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the RefundStatus enum.
+func (e RefundStatus) Valid() bool {
+	switch e {
+	case RefundStatusFailed:
+		return true
+	case RefundStatusInReview:
+		return true
+	case RefundStatusPending:
+		return true
+	case RefundStatusSucceeded:
 		return true
 	default:
 		return false
@@ -175,8 +227,47 @@ func (e StepStatus) Valid() bool {
 	}
 }
 
-// CaptureMode When the money is taken. `automatic` takes it at once, as part of placing the order.
+// CancelRequest Nothing has to be said.
+type CancelRequest = map[string]interface{}
+
+// CaptureMode When the money is taken. `automatic` takes it at once, as part of placing the order. `manual` only holds it, for a
+// `POST /v1/orders/{id}/capture` to take.
 type CaptureMode string
+
+// CaptureRequest How much of the held money to take.
+type CaptureRequest struct {
+	// Amount In minor units. Absent for all that is held.
+	Amount int64 `json:"amount,omitempty,omitzero"`
+
+	// Final Whether this is the last capture. What is left of the hold is let go then.
+	Final *bool `json:"final,omitempty"`
+}
+
+// ContinuePayment Another way to pay for an order whose payment was declined.
+type ContinuePayment struct {
+	// Provider The payment provider, such as `stripe`. The server must be set up for it.
+	Provider ProviderName `json:"provider,omitempty,omitzero"`
+
+	// Method The provider's token for the payment method: Stripe's `pm_…`, the id of a method stored at Adyen or PayPal, or `wallet` for
+	// PayPal's approval. Either this or `method_data` is needed. A card number is refused.
+	Method PaymentMethod `json:"method,omitempty,omitzero"`
+
+	// MethodData What the provider's client library made of a payment method, as it came: Adyen's `paymentMethod` with encrypted fields. At most
+	// 16 KiB, in place of `method`. It is never shown, and forgotten once the charge is decided. A card number is refused.
+	MethodData PaymentMethodData `json:"method_data,omitempty,omitzero"`
+
+	// ReturnURL Where the provider sends the customer's browser after a redirect. Needed only for methods that redirect.
+	ReturnURL ReturnURL `json:"return_url,omitempty,omitzero"`
+}
+
+// ContinueRequest What the customer's action brought, another payment after a decline, or nothing where the provider knows by itself.
+type ContinueRequest struct {
+	// Details What Adyen's redirect or client library brought, as it came. Not together with `payment`.
+	Details json.RawMessage `json:"details,omitempty,omitzero"`
+
+	// Payment Another way to pay for an order whose payment was declined.
+	Payment *ContinuePayment `json:"payment,omitempty"`
+}
 
 // Currency An ISO 4217 code, in capitals.
 type Currency = string
@@ -256,6 +347,8 @@ type Metadata map[string]string
 // NextAction What the customer must do before the payment can go on. Only present while the order waits for it.
 type NextAction struct {
 	// Type `client_secret`: hand `client_secret` to the provider's client library. `redirect`: send the customer's browser to `url`.
+	// `adyen_action`: hand `action` to Adyen's client library. `payment_method`: the payment was declined; ask for another one, and
+	// send it to `POST /v1/orders/{id}/continue`.
 	Type NextActionType `json:"type"`
 
 	// ClientSecret For the provider's client library in the customer's browser. Do not log or store it.
@@ -263,10 +356,19 @@ type NextAction struct {
 
 	// URL Where to send the customer's browser.
 	URL string `json:"url,omitempty,omitzero"`
+
+	// Action For Adyen's client library in the customer's browser, as Adyen gave it. Do not log or store it.
+	Action json.RawMessage `json:"action,omitempty,omitzero"`
 }
 
 // NextActionType `client_secret`: hand `client_secret` to the provider's client library. `redirect`: send the customer's browser to `url`.
+// `adyen_action`: hand `action` to Adyen's client library. `payment_method`: the payment was declined; ask for another one, and
+// send it to `POST /v1/orders/{id}/continue`.
 type NextActionType string
+
+// OnDecline What becomes of the order when its payment is declined. `roll_back` gives the stock back at once, and the order is `failed`.
+// `await` keeps the stock reserved until `deadline_at`, for `POST /v1/orders/{id}/continue` with another payment.
+type OnDecline string
 
 // Order An order as it stands.
 type Order struct {
@@ -274,8 +376,9 @@ type Order struct {
 	ID openapi_types.UUID `json:"id"`
 
 	// Status `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
-	// paid and sold, final. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or its
-	// time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
+	// the goods are the customer's: the money is taken, or held where capture is manual; a held order can still be canceled, and
+	// the end of the hold cancels it. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or
+	// its time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
 	Status OrderStatus `json:"status"`
 
 	// Amount What the customer pays, in minor units.
@@ -295,6 +398,9 @@ type Order struct {
 
 	// NextAction What the customer must do before the payment can go on. Only present while the order waits for it.
 	NextAction *NextAction `json:"next_action,omitempty"`
+
+	// DeadlineAt Until when the order waits for its customer, its provider or its capture. Absent when it waits for none.
+	DeadlineAt time.Time `json:"deadline_at,omitempty,omitzero"`
 
 	// Payment The payment of an order, as last heard from the provider.
 	Payment Payment `json:"payment"`
@@ -340,14 +446,19 @@ type OrderRequest struct {
 }
 
 // OrderStatus `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
-// paid and sold, final. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or its
-// time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
+// the goods are the customer's: the money is taken, or held where capture is manual; a held order can still be canceled, and
+// the end of the hold cancels it. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or
+// its time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
 type OrderStatus string
 
 // Payment The payment of an order, as last heard from the provider.
 type Payment struct {
 	// Provider The payment provider, such as `stripe`. The server must be set up for it.
 	Provider ProviderName `json:"provider"`
+
+	// Capture When the money is taken. `automatic` takes it at once, as part of placing the order. `manual` only holds it, for a
+	// `POST /v1/orders/{id}/capture` to take.
+	Capture CaptureMode `json:"capture"`
 
 	// Status `none`: nothing is held or taken as far as known. `authorized`: held, not taken. `captured`: taken. `partially_refunded`
 	// and `refunded`: some or all was given back. `voided`: the hold is gone, nothing was taken. `declined`: refused.
@@ -369,19 +480,37 @@ type Payment struct {
 	Decline *Decline `json:"decline,omitempty"`
 }
 
+// PaymentMethod The provider's token for the payment method: Stripe's `pm_…`, the id of a method stored at Adyen or PayPal, or `wallet` for
+// PayPal's approval. Either this or `method_data` is needed. A card number is refused.
+type PaymentMethod = string
+
+// PaymentMethodData What the provider's client library made of a payment method, as it came: Adyen's `paymentMethod` with encrypted fields. At most
+// 16 KiB, in place of `method`. It is never shown, and forgotten once the charge is decided. A card number is refused.
+type PaymentMethodData = json.RawMessage
+
 // PaymentRequest How the customer pays.
 type PaymentRequest struct {
 	// Provider The payment provider, such as `stripe`. The server must be set up for it.
 	Provider ProviderName `json:"provider"`
 
-	// Method The provider's token for the payment method, such as Stripe's `pm_…`. A card number is refused.
-	Method string `json:"method"`
+	// Method The provider's token for the payment method: Stripe's `pm_…`, the id of a method stored at Adyen or PayPal, or `wallet` for
+	// PayPal's approval. Either this or `method_data` is needed. A card number is refused.
+	Method PaymentMethod `json:"method,omitempty,omitzero"`
 
-	// Capture When the money is taken. `automatic` takes it at once, as part of placing the order.
+	// MethodData What the provider's client library made of a payment method, as it came: Adyen's `paymentMethod` with encrypted fields. At most
+	// 16 KiB, in place of `method`. It is never shown, and forgotten once the charge is decided. A card number is refused.
+	MethodData PaymentMethodData `json:"method_data,omitempty,omitzero"`
+
+	// Capture When the money is taken. `automatic` takes it at once, as part of placing the order. `manual` only holds it, for a
+	// `POST /v1/orders/{id}/capture` to take.
 	Capture CaptureMode `json:"capture,omitempty,omitzero"`
 
+	// OnDecline What becomes of the order when its payment is declined. `roll_back` gives the stock back at once, and the order is `failed`.
+	// `await` keeps the stock reserved until `deadline_at`, for `POST /v1/orders/{id}/continue` with another payment.
+	OnDecline OnDecline `json:"on_decline,omitempty,omitzero"`
+
 	// ReturnURL Where the provider sends the customer's browser after a redirect. Needed only for methods that redirect.
-	ReturnURL string `json:"return_url,omitempty,omitzero"`
+	ReturnURL ReturnURL `json:"return_url,omitempty,omitzero"`
 }
 
 // PaymentStatus `none`: nothing is held or taken as far as known. `authorized`: held, not taken. `captured`: taken. `partially_refunded`
@@ -411,6 +540,71 @@ type Problem struct {
 
 // ProviderName The payment provider, such as `stripe`. The server must be set up for it.
 type ProviderName = string
+
+// Refund Money given back, or on its way.
+type Refund struct {
+	// ID The refund's identifier.
+	ID openapi_types.UUID `json:"id"`
+
+	// OrderID The order that it is of.
+	OrderID openapi_types.UUID `json:"order_id"`
+
+	// Amount What is given back, in minor units.
+	Amount int64 `json:"amount"`
+
+	// Currency An ISO 4217 code, in capitals.
+	Currency Currency `json:"currency"`
+
+	// Status `pending`: asked for, the provider or the bank has not decided. `succeeded`: the money is given back; a bank may still send it
+	// back within weeks. `failed`: refused, or sent back by the bank; the shop has the money. `in_review`: a person must decide.
+	Status RefundStatus `json:"status"`
+
+	// Reason The shop's own words.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// Provider The payment provider, such as `stripe`. The server must be set up for it.
+	Provider ProviderName `json:"provider"`
+
+	// ProviderReference The provider's own identifier of the refund, such as `re_…`. Absent until the provider has told it.
+	ProviderReference string `json:"provider_reference,omitempty,omitzero"`
+
+	// Identifier The identifier under which paysaga sent the refund. The provider carries it out at most once.
+	Identifier string `json:"identifier"`
+
+	// Code The provider's reason when the refund failed.
+	Code string `json:"code,omitempty,omitzero"`
+
+	// CreatedAt When the refund was asked for.
+	CreatedAt time.Time `json:"created_at"`
+
+	// UpdatedAt When the refund last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// RefundList An order's refunds.
+type RefundList struct {
+	// Data The refunds, oldest first.
+	Data []Refund `json:"data"`
+
+	// NextCursor Always null, as there is one page; lists have it in common.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// RefundRequest How much to give back.
+type RefundRequest struct {
+	// Amount In minor units. Absent for all that is left.
+	Amount int64 `json:"amount,omitempty,omitzero"`
+
+	// Reason The shop's own words, kept with the refund. The provider and the customer do not see them.
+	Reason string `json:"reason,omitempty,omitzero"`
+}
+
+// RefundStatus `pending`: asked for, the provider or the bank has not decided. `succeeded`: the money is given back; a bank may still send it
+// back within weeks. `failed`: refused, or sent back by the bank; the shop has the money. `in_review`: a person must decide.
+type RefundStatus string
+
+// ReturnURL Where the provider sends the customer's browser after a redirect. Needed only for methods that redirect.
+type ReturnURL = string
 
 // Saga The timeline of an order.
 type Saga struct {
@@ -462,7 +656,7 @@ type SagaSummary struct {
 
 // Step One attempt of one step.
 type Step struct {
-	// Name `reserve`, `charge` and `confirm` on the way; `release`, `void` and `refund` on the way back.
+	// Name `reserve`, `charge`, `continue`, `capture` and `confirm` on the way; `release`, `void` and `refund` on the way back.
 	Name string `json:"name"`
 
 	// Attempt 1 for the first. Sending the same attempt again does not count up; only a decided one is followed by another.
@@ -549,12 +743,16 @@ type OrderID = openapi_types.UUID
 // ProviderFilter The payment provider, such as `stripe`. The server must be set up for it.
 type ProviderFilter = ProviderName
 
+// RefundID defines model for RefundID.
+type RefundID = openapi_types.UUID
+
 // SKU defines model for SKU.
 type SKU = string
 
 // StatusFilter `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
-// paid and sold, final. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or its
-// time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
+// the goods are the customer's: the money is taken, or held where capture is manual; a held order can still be canceled, and
+// the end of the hold cancels it. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or
+// its time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
 type StatusFilter = OrderStatus
 
 // BadRequest Why a request was not carried out (RFC 9457).
@@ -566,8 +764,14 @@ type BodyTooLarge = Problem
 // InProgress Why a request was not carried out (RFC 9457).
 type InProgress = Problem
 
+// KeyRefused Why a request was not carried out (RFC 9457).
+type KeyRefused = Problem
+
 // NotFound Why a request was not carried out (RFC 9457).
 type NotFound = Problem
+
+// OrderConflict Why a request was not carried out (RFC 9457).
+type OrderConflict = Problem
 
 // OrderRefused Why a request was not carried out (RFC 9457).
 type OrderRefused = Problem
@@ -607,10 +811,46 @@ type ListOrdersParams struct {
 
 // CreateOrderParams defines parameters for CreateOrder.
 type CreateOrderParams struct {
-	// IdempotencyKey Names this order: one key, one order, one charge. 16 to 255 characters of `A-Z a-z 0-9 . _ ~ : -`, bare or in double
-	// quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it once per order and keep it with the order,
-	// so that a retry after a crash of the shop still sends the same one. Keys belong to the account and the endpoint, and are
-	// kept for 30 days unless the server is set otherwise.
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// CancelOrderParams defines parameters for CancelOrder.
+type CancelOrderParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// CaptureOrderParams defines parameters for CaptureOrder.
+type CaptureOrderParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// ContinueOrderParams defines parameters for ContinueOrder.
+type ContinueOrderParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// CreateRefundParams defines parameters for CreateRefund.
+type CreateRefundParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -623,11 +863,29 @@ type ListStockParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ReceiveWebhookJSONBody defines parameters for ReceiveWebhook.
+type ReceiveWebhookJSONBody = map[string]interface{}
+
 // CreateOrderJSONRequestBody defines body for CreateOrder for application/json ContentType.
 type CreateOrderJSONRequestBody = OrderRequest
 
+// CancelOrderJSONRequestBody defines body for CancelOrder for application/json ContentType.
+type CancelOrderJSONRequestBody = CancelRequest
+
+// CaptureOrderJSONRequestBody defines body for CaptureOrder for application/json ContentType.
+type CaptureOrderJSONRequestBody = CaptureRequest
+
+// ContinueOrderJSONRequestBody defines body for ContinueOrder for application/json ContentType.
+type ContinueOrderJSONRequestBody = ContinueRequest
+
+// CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
+type CreateRefundJSONRequestBody = RefundRequest
+
 // PutStockJSONRequestBody defines body for PutStock for application/json ContentType.
 type PutStockJSONRequestBody = StockRequest
+
+// ReceiveWebhookJSONRequestBody defines body for ReceiveWebhook for application/json ContentType.
+type ReceiveWebhookJSONRequestBody = ReceiveWebhookJSONBody
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -658,6 +916,24 @@ type ServerInterface interface {
 	// GetOrder See one order
 	// (GET /v1/orders/{id})
 	GetOrder(w http.ResponseWriter, r *http.Request, id OrderID)
+	// CancelOrder Give an order up before its money is taken
+	// (POST /v1/orders/{id}/cancel)
+	CancelOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CancelOrderParams)
+	// CaptureOrder Take held money
+	// (POST /v1/orders/{id}/capture)
+	CaptureOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CaptureOrderParams)
+	// ContinueOrder Go on after the customer acted
+	// (POST /v1/orders/{id}/continue)
+	ContinueOrder(w http.ResponseWriter, r *http.Request, id OrderID, params ContinueOrderParams)
+	// ListRefunds List an order's refunds, oldest first
+	// (GET /v1/orders/{id}/refunds)
+	ListRefunds(w http.ResponseWriter, r *http.Request, id OrderID)
+	// CreateRefund Give money back
+	// (POST /v1/orders/{id}/refunds)
+	CreateRefund(w http.ResponseWriter, r *http.Request, id OrderID, params CreateRefundParams)
+	// GetRefund See one refund
+	// (GET /v1/orders/{id}/refunds/{refund_id})
+	GetRefund(w http.ResponseWriter, r *http.Request, id OrderID, refundID RefundID)
 	// GetOrderSaga See how an order got where it is
 	// (GET /v1/orders/{id}/saga)
 	GetOrderSaga(w http.ResponseWriter, r *http.Request, id OrderID)
@@ -670,6 +946,9 @@ type ServerInterface interface {
 	// PutStock Set how many are on hand
 	// (PUT /v1/stock/{sku})
 	PutStock(w http.ResponseWriter, r *http.Request, sku SKU)
+	// ReceiveWebhook Take a provider's event
+	// (POST /webhooks/{provider})
+	ReceiveWebhook(w http.ResponseWriter, r *http.Request, provider ProviderName)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -730,6 +1009,42 @@ func (_ Unimplemented) GetOrder(w http.ResponseWriter, r *http.Request, id Order
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// CancelOrder Give an order up before its money is taken
+// (POST /v1/orders/{id}/cancel)
+func (_ Unimplemented) CancelOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CancelOrderParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CaptureOrder Take held money
+// (POST /v1/orders/{id}/capture)
+func (_ Unimplemented) CaptureOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CaptureOrderParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ContinueOrder Go on after the customer acted
+// (POST /v1/orders/{id}/continue)
+func (_ Unimplemented) ContinueOrder(w http.ResponseWriter, r *http.Request, id OrderID, params ContinueOrderParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListRefunds List an order's refunds, oldest first
+// (GET /v1/orders/{id}/refunds)
+func (_ Unimplemented) ListRefunds(w http.ResponseWriter, r *http.Request, id OrderID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CreateRefund Give money back
+// (POST /v1/orders/{id}/refunds)
+func (_ Unimplemented) CreateRefund(w http.ResponseWriter, r *http.Request, id OrderID, params CreateRefundParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetRefund See one refund
+// (GET /v1/orders/{id}/refunds/{refund_id})
+func (_ Unimplemented) GetRefund(w http.ResponseWriter, r *http.Request, id OrderID, refundID RefundID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // GetOrderSaga See how an order got where it is
 // (GET /v1/orders/{id}/saga)
 func (_ Unimplemented) GetOrderSaga(w http.ResponseWriter, r *http.Request, id OrderID) {
@@ -751,6 +1066,12 @@ func (_ Unimplemented) GetStock(w http.ResponseWriter, r *http.Request, sku SKU)
 // PutStock Set how many are on hand
 // (PUT /v1/stock/{sku})
 func (_ Unimplemented) PutStock(w http.ResponseWriter, r *http.Request, sku SKU) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ReceiveWebhook Take a provider's event
+// (POST /webhooks/{provider})
+func (_ Unimplemented) ReceiveWebhook(w http.ResponseWriter, r *http.Request, provider ProviderName) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1002,6 +1323,283 @@ func (siw *ServerInterfaceWrapper) GetOrder(w http.ResponseWriter, r *http.Reque
 	handler.ServeHTTP(w, r)
 }
 
+// CancelOrder operation middleware
+func (siw *ServerInterfaceWrapper) CancelOrder(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelOrderParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelOrder(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CaptureOrder operation middleware
+func (siw *ServerInterfaceWrapper) CaptureOrder(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CaptureOrderParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CaptureOrder(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ContinueOrder operation middleware
+func (siw *ServerInterfaceWrapper) ContinueOrder(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ContinueOrderParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ContinueOrder(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListRefunds operation middleware
+func (siw *ServerInterfaceWrapper) ListRefunds(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRefunds(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateRefund operation middleware
+func (siw *ServerInterfaceWrapper) CreateRefund(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateRefundParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateRefund(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetRefund operation middleware
+func (siw *ServerInterfaceWrapper) GetRefund(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "refund_id" -------------
+	var refundID RefundID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "refund_id", chi.URLParam(r, "refund_id"), &refundID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "refund_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetRefund(w, r, id, refundID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetOrderSaga operation middleware
 func (siw *ServerInterfaceWrapper) GetOrderSaga(w http.ResponseWriter, r *http.Request) {
 
@@ -1117,6 +1715,32 @@ func (siw *ServerInterfaceWrapper) PutStock(w http.ResponseWriter, r *http.Reque
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.PutStock(w, r, sku)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ReceiveWebhook operation middleware
+func (siw *ServerInterfaceWrapper) ReceiveWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider" -------------
+	var provider ProviderName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider", chi.URLParam(r, "provider"), &provider, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReceiveWebhook(w, r, provider)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1267,6 +1891,24 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/v1/orders/{id}", wrapper.GetOrder)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/orders/{id}/cancel", wrapper.CancelOrder)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/orders/{id}/capture", wrapper.CaptureOrder)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/orders/{id}/continue", wrapper.ContinueOrder)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/orders/{id}/refunds", wrapper.ListRefunds)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/orders/{id}/refunds", wrapper.CreateRefund)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/orders/{id}/refunds/{refund_id}", wrapper.GetRefund)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/orders/{id}/saga", wrapper.GetOrderSaga)
 	})
 	r.Group(func(r chi.Router) {
@@ -1277,6 +1919,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Put(options.BaseURL+"/v1/stock/{sku}", wrapper.PutStock)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/webhooks/{provider}", wrapper.ReceiveWebhook)
 	})
 
 	return r

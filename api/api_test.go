@@ -28,25 +28,31 @@ func load(t *testing.T) *openapi3.T {
 func TestGoTypesKeepTheOrderOfTheDocument(t *testing.T) {
 	t.Parallel()
 	types := map[string]reflect.Type{
-		"Customer":       reflect.TypeFor[api.Customer](),
-		"Decline":        reflect.TypeFor[api.Decline](),
-		"FieldError":     reflect.TypeFor[api.FieldError](),
-		"Finding":        reflect.TypeFor[api.Finding](),
-		"Health":         reflect.TypeFor[api.Health](),
-		"Item":           reflect.TypeFor[api.Item](),
-		"NextAction":     reflect.TypeFor[api.NextAction](),
-		"Order":          reflect.TypeFor[api.Order](),
-		"OrderList":      reflect.TypeFor[api.OrderList](),
-		"OrderRequest":   reflect.TypeFor[api.OrderRequest](),
-		"Payment":        reflect.TypeFor[api.Payment](),
-		"PaymentRequest": reflect.TypeFor[api.PaymentRequest](),
-		"Problem":        reflect.TypeFor[api.Problem](),
-		"Saga":           reflect.TypeFor[api.Saga](),
-		"SagaSummary":    reflect.TypeFor[api.SagaSummary](),
-		"Step":           reflect.TypeFor[api.Step](),
-		"Stock":          reflect.TypeFor[api.Stock](),
-		"StockList":      reflect.TypeFor[api.StockList](),
-		"StockRequest":   reflect.TypeFor[api.StockRequest](),
+		"CaptureRequest":  reflect.TypeFor[api.CaptureRequest](),
+		"ContinuePayment": reflect.TypeFor[api.ContinuePayment](),
+		"ContinueRequest": reflect.TypeFor[api.ContinueRequest](),
+		"Customer":        reflect.TypeFor[api.Customer](),
+		"Decline":         reflect.TypeFor[api.Decline](),
+		"FieldError":      reflect.TypeFor[api.FieldError](),
+		"Finding":         reflect.TypeFor[api.Finding](),
+		"Health":          reflect.TypeFor[api.Health](),
+		"Item":            reflect.TypeFor[api.Item](),
+		"NextAction":      reflect.TypeFor[api.NextAction](),
+		"Order":           reflect.TypeFor[api.Order](),
+		"OrderList":       reflect.TypeFor[api.OrderList](),
+		"OrderRequest":    reflect.TypeFor[api.OrderRequest](),
+		"Payment":         reflect.TypeFor[api.Payment](),
+		"PaymentRequest":  reflect.TypeFor[api.PaymentRequest](),
+		"Problem":         reflect.TypeFor[api.Problem](),
+		"Refund":          reflect.TypeFor[api.Refund](),
+		"RefundList":      reflect.TypeFor[api.RefundList](),
+		"RefundRequest":   reflect.TypeFor[api.RefundRequest](),
+		"Saga":            reflect.TypeFor[api.Saga](),
+		"SagaSummary":     reflect.TypeFor[api.SagaSummary](),
+		"Step":            reflect.TypeFor[api.Step](),
+		"Stock":           reflect.TypeFor[api.Stock](),
+		"StockList":       reflect.TypeFor[api.StockList](),
+		"StockRequest":    reflect.TypeFor[api.StockRequest](),
 	}
 	for name, schema := range load(t).Components.Schemas {
 		if len(schema.Value.Properties) == 0 {
@@ -105,6 +111,9 @@ func TestRequestsRefuseUnknownFields(t *testing.T) {
 				continue
 			}
 			bodies++
+			if path == "/webhooks/{provider}" {
+				continue // what providers send is theirs
+			}
 			visit(method+" "+path, operation.RequestBody.Value.Content.Get("application/json").Schema.Value)
 		}
 	}
@@ -136,7 +145,7 @@ func TestOrderWithoutOptionalPartsOmitsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"customer", "next_action", "decline", "provider_reference"} {
+	for _, name := range []string{"customer", "next_action", "deadline_at", "decline", "provider_reference"} {
 		if strings.Contains(string(body), `"`+name+`"`) {
 			t.Errorf("%s is present in %s", name, body)
 		}

@@ -44,6 +44,12 @@ const (
 	CodeApproved = "approved"
 	// CodeAuthorizationExpired marks a Canceled look-up, capture or notice: the hold reached its end without being taken.
 	CodeAuthorizationExpired = "authorization_expired"
+	// CodeOtherPayment marks an Unknown call whose answer is about another payment than ours, so says nothing about ours.
+	CodeOtherPayment = "other_payment"
+	// CodeVoidRefused marks a Rejected void of a provider that tells by notices only: it finds nothing held that it could let go.
+	CodeVoidRefused = "void_refused"
+	// CodeCaptureFailed marks a Declined capture that the card scheme sent back after the provider had taken it on.
+	CodeCaptureFailed = "capture_failed"
 	// CodeNoLookup marks an Unknown look-up: the provider cannot be asked. Send the same call again inside Windows.Repost, wait for
 	// the provider's notice, or undo.
 	CodeNoLookup = "no_lookup"

@@ -1,6 +1,19 @@
 package providers
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// Why a message is no notice. Each adapter's own errors wrap one of these.
+var (
+	// ErrSignature: nobody whom we trust signed the message, or not lately.
+	ErrSignature = errors.New("webhook signature")
+	// ErrMalformed: the message is signed, and no event of the provider's.
+	ErrMalformed = errors.New("webhook malformed")
+	// ErrUnavailable: the signature cannot be judged now. The message is neither good nor bad and must be sent again.
+	ErrUnavailable = errors.New("webhook verification is unavailable")
+)
 
 // About is which of our calls a notice is about.
 type About string

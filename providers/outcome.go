@@ -25,11 +25,14 @@ const (
 
 // Outcome is how one provider call ended.
 type Outcome struct {
-	Kind       OutcomeKind
-	Reference  string      // the provider's own id of the payment or refund, "pi_…"; empty when the provider did not tell
-	Code       string      // the provider's machine-readable reason, for the timeline; never personal data
-	Detail     string      // a sentence for the shop's developer where the request is at fault; never personal data
-	Money      Money       // what the provider says the payment is about; zero when it did not tell
+	Kind      OutcomeKind
+	Reference string // the provider's own id of the payment or refund, "pi_…"; empty when the provider did not tell
+	Code      string // the provider's machine-readable reason, for the timeline; never personal data
+	Detail    string // a sentence for the shop's developer where the request is at fault; never personal data
+	// Money is how much the outcome is about; zero when the provider did not tell. Authorized: the whole hold as the bank granted it,
+	// whatever of it is captured by now. Succeeded: what this capture or refund moved; of a charge, continue or look-up, all that is
+	// captured, before refunds; of a void it says nothing. All others: what was asked for, for people.
+	Money      Money
 	Decline    *Decline    // for Declined
 	NextAction *NextAction // for ActionRequired
 	RetryAfter time.Duration

@@ -79,4 +79,10 @@ type Windows struct {
 	Repost time.Duration
 	// LookupDelay is how far behind the provider's search can be: a NotFound is conclusive only for an older payment.
 	LookupDelay time.Duration
+	// NoLookup says that the provider has no call that tells how a payment or a refund stands: only its notices do.
+	NoLookup bool
+	// StaysPayable says that a customer who was given a payment's client secret can still pay it after a decline, until it is voided.
+	StaysPayable bool
+	// Hold is how long the provider keeps authorized money before it lets go of it by itself.
+	Hold time.Duration
 }

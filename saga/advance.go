@@ -1,7 +1,6 @@
 package saga
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,9 +14,12 @@ type EventKind int
 // The events.
 const (
 	Resume          EventKind = iota // somebody took the saga up: do the local steps that are due
-	Answered                         // a provider call ended
+	Answered                         // a provider call ended, or the provider announced how one has ended
+	Asked                            // a request about the order came in
 	OutOfStock                       // the store could not reserve
 	Abandoned                        // drive after drive ended without writing anything
+	Late                             // the provider announced that it took or held money of an order that is, or was, given up
+	Contradicted                     // the provider announced what does not go together with how the saga ended
 	ReservationLost                  // the store found the reservation gone when it was to be sold, perhaps right after a call
 )
 
@@ -25,27 +27,38 @@ const (
 type Event struct {
 	Kind    EventKind
 	Call    Call              // for Answered
+	SubKey  providers.SubKey  // for Answered: of the step that it is about; empty: the newest of that call
 	Outcome providers.Outcome // for Answered
 	Sends   int               // for Answered: how many sends the outcome took
 	Unsure  bool              // for Answered: an earlier one of those sends ended unknown
-	Detail  string            // for OutOfStock: what is missing, as a sentence
+	Request *Request          // for Asked
+	Detail  string            // for OutOfStock: what is missing; for Contradicted: what was announced; a sentence
+	Code    string            // for Contradicted: the kind of the finding
+	Payment string            // the provider's reference of the payment, where a notice told it
+	Capture string            // the provider's reference of a capture that was not asked for here, where a notice told it
 }
 
 // Advance is the one way in which a saga changes: it folds an event, and all local steps that are due after it, into one
 // change. It is pure: the same saga, event and policy give the same change. An error means that the event does not fit
-// the saga's state; nothing must be written then.
+// the saga's state; nothing must be written then. It is a *RefusedError for a request.
 func Advance(s Saga, e Event, policy Policy) (Change, error) {
-	f := fold{before: s, saga: s.clone(), policy: policy}
+	f := fold{before: s, saga: s.clone(), policy: policy, capturedAs: e.Capture}
 	switch e.Kind {
 	case Resume:
 	case Answered:
 		f.answered(e)
+	case Asked:
+		f.asked(*e.Request)
 	case OutOfStock:
 		f.outOfStock(e)
 	case ReservationLost:
 		f.reservationLost(e)
 	case Abandoned:
 		f.review("cannot_be_driven", fmt.Sprintf("%d drives in a row ended without writing anything.", f.saga.Unrecorded-1))
+	case Late:
+		f.late(e)
+	case Contradicted:
+		f.review(e.Code, e.Detail)
 	}
 	f.localSteps()
 	if f.err != nil {
@@ -60,10 +73,13 @@ type fold struct {
 	saga    Saga
 	policy  Policy
 	stock   StockEffect
+	refund  RefundEffect
 	finding *Finding
 	pause   time.Duration
 	jitter  bool
 	err     error
+
+	capturedAs string // Event.Capture
 }
 
 func (f *fold) fire(event string) {
@@ -73,37 +89,97 @@ func (f *fold) fire(event string) {
 }
 
 func (f *fold) answered(e Event) {
-	reaction, known := reactions[e.Call][e.Outcome.Kind]
-	step := f.saga.step(stepOf(e.Call))
-	if !known || step == nil || !fits(e.Call, f.saga.State) {
+	reaction, known := reactionTo(f.saga.Kind, e.Call, e.Outcome.Kind)
+	step := f.saga.stepFor(e)
+	if !known || step == nil || !fits(e.Call, f.saga) {
 		f.err = fmt.Errorf("saga in state %s cannot take the outcome %q of a %s call", f.saga.State, e.Outcome.Kind, e.Call)
 		return
 	}
-	if e.Call == CallCharge && f.mayHaveCharged(*step, e) {
-		switch e.Outcome.Kind {
-		case providers.Rejected:
-			reaction.move, reaction.step = moveRepeat, StepUnknown
-			e.Outcome.Code = codeRefusedAfterSend // from here on only look-ups
-		case providers.Busy:
-			reaction.step = StepUnknown // the doubt must outlive this turn
-		default: // says how the payment stands, or leaves the doubt as it is
-		}
+	switch {
+	case e.Call == CallContinue && reaction.step == StepDone && e.Outcome.Code != providers.CodeApproved:
+		record(step, e, reaction.step, f.saga.ReadAt)
+		e = Event{Kind: Answered, Call: CallLookup, Outcome: e.Outcome} // the rest is about the charge
+		f.answered(e)
+		return
+	case e.Call == CallContinue && reaction.step == StepDone:
+		reaction.move, reaction.step = moveRepeat, StepUnknown // approved as before, and not taken: nothing has happened
+	case e.Call == CallContinue && e.Outcome.Code == providers.CodeOtherPayment:
+		reaction.move, reaction.step = moveContinueFailed, StepFailed
+	case repeats(e.Call) && f.mayHaveHappened(*step, e):
+		reaction, e = doubted(reaction, e)
+	}
+	if charge := f.saga.step(StepCharge); e.Payment != "" && charge != nil && charge.ProviderReference == "" {
+		charge.ProviderReference = e.Payment
+	}
+	held := step.Name == StepCharge && step.Status == StepDone
+	if e.Call == CallLookup {
+		f.settleOpenContinue(e.Outcome)
 	}
 	record(step, e, reaction.step, f.saga.ReadAt)
 	f.failures(reaction.move)
-	f.react(reaction.move, step, e.Outcome)
+	f.react(reaction.move, step, e.Outcome, held)
 }
 
-// mayHaveCharged tells whether an earlier send than the one just answered can have taken the money: its outcome is unknown,
+// settleOpenContinue decides a continue whose own call cannot tell any more, by how the charge stands.
+func (f *fold) settleOpenContinue(outcome providers.Outcome) {
+	proceed := f.saga.openStep(StepContinue)
+	if proceed == nil {
+		return
+	}
+	switch outcome.Kind {
+	case providers.Succeeded, providers.Authorized, providers.Declined, providers.Canceled:
+		proceed.Status, proceed.Outcome = StepDone, outcome.Kind
+	case providers.ActionRequired, providers.Processing:
+		if f.saga.lookupOnly(*proceed, f.policy.Windows) {
+			proceed.Status = StepFailed
+		}
+	default: // nothing learned
+	}
+}
+
+// repeats tells the calls that move money, and so are sent again under the same key until their outcome is known.
+func repeats(call Call) bool { return call == CallCharge || call == CallCapture || call == CallRefund }
+
+// mayHaveHappened tells whether an earlier send than the one just answered can have moved the money: its outcome is unknown,
 // or a server died or was stopped before it could write one. A provider that refuses our request then, perhaps as our
-// key belongs to another account by now, says nothing about that send: only a look-up can tell.
-func (f *fold) mayHaveCharged(charge Step, e Event) bool {
-	return charge.Status == StepUnknown || e.Unsure || f.saga.Unrecorded > 1
+// key belongs to another account by now, says nothing about that send: only a look-up or a notice can tell.
+func (f *fold) mayHaveHappened(step Step, e Event) bool {
+	return e.Sends > 0 && (step.Status == StepUnknown || e.Unsure || f.saga.Unrecorded > 1)
+}
+
+// doubted keeps the doubt about an earlier send through an answer that says nothing about it.
+func doubted(r reaction, e Event) (reaction, Event) {
+	switch e.Outcome.Kind {
+	case providers.Rejected:
+		r.move, r.step = moveRepeat, StepUnknown
+		e.Outcome.Code = codeRefusedAfterSend // from here on only look-ups
+	case providers.Busy:
+		r.step = StepUnknown // the doubt must outlive this turn
+	default: // says how the payment stands, or leaves the doubt as it is
+	}
+	return r, e
+}
+
+// stepFor is the step that an event is about.
+func (s *Saga) stepFor(e Event) *Step {
+	if e.SubKey != "" {
+		for i := range s.Steps {
+			if s.Steps[i].SubKey == e.SubKey {
+				return &s.Steps[i]
+			}
+		}
+		return nil
+	}
+	return s.step(stepOf(e.Call))
 }
 
 // stepOf is the step that a call is about.
 func stepOf(call Call) StepName {
 	switch call {
+	case CallContinue:
+		return StepContinue
+	case CallCapture:
+		return StepCapture
 	case CallVoid:
 		return StepVoid
 	case CallRefund, CallCheckRefund:
@@ -142,145 +218,36 @@ func (f *fold) failures(m move) {
 	f.saga.Failures = 0
 }
 
-func (f *fold) react(m move, step *Step, outcome providers.Outcome) {
+func (f *fold) react(m move, step *Step, outcome providers.Outcome, held bool) {
 	switch m {
 	case moveTake:
 		f.take(step, outcome)
+	case moveHold:
+		f.hold(step, outcome, held)
 	case moveAwait:
-		f.await(outcome)
+		f.await(step, outcome, held)
+	case moveDecline:
+		f.decline(step, outcome, held)
 	case moveUndo:
-		f.undo(outcome)
+		f.undo(outcome, held)
 	case moveAbsent:
 		f.absent(step)
-	case moveVoided, moveRefunded:
-		f.undoneCharge()
-	case moveVoidRefused:
-		f.voidRefused(outcome)
-	case moveAwaitRefund:
-		f.awaitRefund(*step)
+	case moveContinueFailed: // localSteps waits on
+	case moveCaptured, moveAwaitCapture, moveCaptureFailed:
+		f.capture(m, step, outcome)
+	case moveVoided, moveAwaitVoid, moveVoidRefused:
+		f.void(m, step, outcome)
+	case moveRefunded, moveAwaitRefund, moveRefundFailed:
+		f.refundAnswered(m, step, outcome)
 	case moveRepeat:
 		f.repeat(outcome)
 	case moveReview:
-		f.review("unexpected_outcome", fmt.Sprintf("The provider answered %q (%s) to the %s call.", outcome.Kind, outcome.Code, step.Name))
+		f.unexpected(step, outcome)
 	}
 }
 
-// take accepts the money, after holding the provider's amount against the order's.
-func (f *fold) take(charge *Step, outcome providers.Outcome) {
-	if outcome.Code == providers.CodePartiallyRefunded {
-		f.review("refunded_at_provider", "The provider took the money and has given a part of it back, which nobody here asked for.")
-		return
-	}
-	if ours := f.saga.Order.Money(); outcome.Money != (providers.Money{}) && outcome.Money != ours {
-		charge.Status = StepUnknown
-		f.review("amount_mismatch", fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
-		return
-	}
-	f.stopWaiting()
-	f.fire(fireTake)
-}
-
-// stopWaiting ends what an awaited payment asked of the customer.
-func (f *fold) stopWaiting() {
-	f.saga.DeadlineAt = time.Time{}
-	f.saga.Order.Payment.NextAction = nil
-}
-
-// await waits for the customer or the provider. Each has its own deadline; at the customer's the payment is closed.
-func (f *fold) await(outcome providers.Outcome) {
-	s := &f.saga
-	waited := s.State == Awaiting
-	changed := !waited || s.DeadlineAt.IsZero() || (outcome.Kind == providers.Processing && s.Order.Payment.NextAction != nil)
-	if changed {
-		deadline := f.policy.AwaitDeadline
-		if outcome.Kind == providers.Processing {
-			deadline = f.policy.ProcessingDeadline
-		}
-		s.DeadlineAt = s.ReadAt.Add(deadline)
-	}
-	if outcome.NextAction != nil || outcome.Kind == providers.Processing {
-		s.Order.Payment.NextAction = outcome.NextAction
-	}
-	if !waited {
-		f.fire(fireAwait)
-	}
-	left := s.DeadlineAt.Sub(s.ReadAt)
-	if left <= 0 {
-		f.compensate()
-		f.saga.addStep(StepVoid, StepPending, s.Order.Payment.Provider)
-		return
-	}
-	f.pause = min(pollPause(s.ReadAt.Sub(s.step(StepCharge).StartedAt)), left)
-}
-
-// undo goes back after a known refusal. A payment that the customer could still complete is closed first.
-func (f *fold) undo(outcome providers.Outcome) {
-	customerHoldsIt := f.saga.State == Awaiting && outcome.Kind != providers.Canceled
-	if outcome.Kind == providers.Declined {
-		f.saga.Order.Payment.Decline = outcome.Decline
-	}
-	f.compensate()
-	if customerHoldsIt {
-		f.saga.addStep(StepVoid, StepPending, f.saga.Order.Payment.Provider)
-	}
-}
-
-// absent takes "not found" for an answer only once the provider's search cannot be behind any more.
-func (f *fold) absent(charge *Step) {
-	if charge.ProviderReference != "" {
-		f.review("payment_missing", "The provider does not know the payment that it had given an id.")
-		return
-	}
-	if !f.absenceIsConclusive(*charge) {
-		f.repeat(providers.Outcome{})
-		return
-	}
-	if charge.Code == codeRefusedAfterSend {
-		f.review("refused_after_send", "The provider refused the request after an earlier send whose end nobody knows, and finds no payment.")
-		return
-	}
-	charge.Status, charge.Outcome = StepFailed, providers.NotFound
-	f.saga.Failures = 0
-	f.compensate()
-}
-
-// absenceIsConclusive counts the search's delay from the last send that there can have been: the last one recorded, or,
-// once repeats have ended with the re-POST window, its end, as a server may have died right after a send.
-func (f *fold) absenceIsConclusive(charge Step) bool {
-	last, windowEnd := charge.SentAt, charge.StartedAt.Add(f.policy.Windows.Repost)
-	if last.IsZero() {
-		last = charge.StartedAt
-	}
-	if now := f.saga.ReadAt; !now.Before(windowEnd) && windowEnd.After(last) {
-		last = windowEnd
-	}
-	return f.saga.ReadAt.Sub(last) >= f.policy.Windows.LookupDelay
-}
-
-func (f *fold) voidRefused(outcome providers.Outcome) {
-	if outcome.Code != providers.CodeAlreadyCaptured {
-		f.review("void_refused", fmt.Sprintf("The provider refused to void the payment (%s).", outcome.Code))
-		return
-	}
-	f.saga.step(StepCharge).Status = StepDone
-	f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider)
-}
-
-// undoneCharge marks the charge as undone, unless it had failed by itself.
-func (f *fold) undoneCharge() {
-	if charge := f.saga.step(StepCharge); charge.Status != StepFailed {
-		charge.Status = StepUndone
-	}
-}
-
-// awaitRefund waits for a refund that the provider has accepted: it does not fail by taking its time, up to a bound.
-func (f *fold) awaitRefund(refund Step) {
-	age := f.saga.ReadAt.Sub(refund.StartedAt)
-	if age > f.policy.RefundDeadline {
-		f.review("refund_overdue", "The provider accepted the refund and has not carried it out.")
-		return
-	}
-	f.pause = pollPause(age)
+func (f *fold) unexpected(step *Step, outcome providers.Outcome) {
+	f.review("unexpected_outcome", fmt.Sprintf("The provider answered %q (%s) to the %s call.", outcome.Kind, outcome.Code, step.Name))
 }
 
 func (f *fold) repeat(outcome providers.Outcome) {
@@ -298,100 +265,58 @@ func (f *fold) repeat(outcome providers.Outcome) {
 	}
 }
 
-func (f *fold) outOfStock(e Event) {
-	if f.saga.State != Started {
-		f.err = fmt.Errorf("saga in state %s has nothing to reserve", f.saga.State)
-		return
-	}
-	reserve := f.saga.addStep(StepReserve, StepFailed, "")
-	reserve.Code, reserve.Detail = CodeOutOfStock, e.Detail
-	f.compensate()
-}
-
-// CodeOutOfStock is the code of a reserve step that found too little.
-const CodeOutOfStock = "out_of_stock"
-
-// codeReservationLost marks the steps that met stock which was not held any more.
-const codeReservationLost = "reservation_lost"
-
-// reservationLost goes on without the goods: a charge that was to sell them is given back, and what is still held of them
-// is freed.
-func (f *fold) reservationLost(e Event) {
-	if reserve := f.saga.step(StepReserve); reserve != nil {
-		reserve.Status, reserve.Code = StepUndone, codeReservationLost
-	}
-	f.stock = StockForfeit
-	if e.Call != CallNone {
-		f.answered(e)
-	}
-	switch f.saga.State {
-	case Charged:
-		f.compensate()
-		confirm := f.saga.addStep(StepConfirm, StepFailed, "")
-		confirm.Code = codeReservationLost
-		f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider)
-	case Compensating:
-	default:
-		f.err = errors.Join(f.err, fmt.Errorf("saga in state %s has no use for its reservation", f.saga.State))
-	}
-}
-
-func (f *fold) compensate() {
-	f.stopWaiting()
-	f.fire(fireCompensate)
-}
-
 func (f *fold) review(kind, detail string) {
 	f.finding = &Finding{Kind: kind, Detail: detail}
 	f.stopWaiting()
 	f.fire(fireReview)
 }
 
-// localSteps does the steps that need no provider, up to the next call or the end.
+// localSteps does the steps that need no provider, up to the next call, the next pause, or the end.
 func (f *fold) localSteps() {
-	for f.err == nil {
+	for f.err == nil && f.pause == 0 {
 		switch f.saga.State {
 		case Started:
-			f.saga.addStep(StepReserve, StepDone, "")
-			f.stock = StockReserve
-			f.fire(fireReserve)
+			f.begin()
 		case Reserved:
 			f.saga.addStep(StepCharge, StepPending, f.saga.Order.Payment.Provider)
 			f.fire(fireSend)
 		case Charged:
-			f.saga.addStep(StepConfirm, StepDone, "")
-			f.stock = StockSell
-			f.fire(fireConfirm)
-		case Compensating:
-			if f.saga.nextCompensation(f.policy.Windows) != CallNone {
+			f.confirm()
+		case Charging, Awaiting, Refunding:
+			if Next(f.saga, f.policy.Windows) != CallNone {
 				return
 			}
-			f.release()
-			f.fire(fireRollBack)
-		case Charging, Awaiting, Completed, RolledBack, NeedsReview:
+			f.waitForNotice()
+		case Compensating:
+			if Next(f.saga, f.policy.Windows) != CallNone {
+				return
+			}
+			f.compensated()
+		case Completed, RolledBack, NeedsReview:
 			return
 		}
 	}
 }
 
-func (f *fold) release() {
-	if reserve := f.saga.step(StepReserve); reserve != nil && reserve.Status == StepDone {
-		reserve.Status = StepUndone
-		f.saga.addStep(StepRelease, StepDone, "")
-		f.stock = StockRelease
+// begin does the first step, with which the saga is written.
+func (f *fold) begin() {
+	if refund := f.saga.Refund; refund != nil {
+		f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider).Amount = refund.Amount
+		f.refund = RefundHold
+		f.fire(fireRefund)
+		return
 	}
+	f.saga.addStep(StepReserve, StepDone, "")
+	f.stock = StockReserve
+	f.fire(fireReserve)
 }
 
 func (f *fold) change() Change {
-	showOrder(&f.saga)
-	c := Change{
-		From: f.before.State, After: f.saga, Stock: f.stock, Finding: f.finding, Pause: f.pause, Jitter: f.jitter,
-		Steps: changedSteps(f.before.Steps, f.saga.Steps),
+	show(&f.saga, f.before.State)
+	return Change{
+		From: f.before.State, After: f.saga, Stock: f.stock, Refund: f.refund, Finding: f.finding, Pause: f.pause, Jitter: f.jitter,
+		Steps: changedSteps(f.before.Steps, f.saga.Steps), Event: happened(&f.before, &f.saga),
 	}
-	if status := f.saga.Order.Status; status != f.before.Order.Status && status != OrderProcessing {
-		c.Event = "order." + string(status)
-	}
-	return c
 }
 
 func changedSteps(before, after []Step) []Step {

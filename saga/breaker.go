@@ -45,6 +45,14 @@ func (b *breaker) Charge(ctx context.Context, r providers.ChargeRequest) provide
 	return b.call(ctx, func() providers.Outcome { return b.Provider.Charge(ctx, r) })
 }
 
+func (b *breaker) Continue(ctx context.Context, r providers.ContinueRequest) providers.Outcome {
+	return b.call(ctx, func() providers.Outcome { return b.Provider.Continue(ctx, r) })
+}
+
+func (b *breaker) Capture(ctx context.Context, r providers.CaptureRequest) providers.Outcome {
+	return b.call(ctx, func() providers.Outcome { return b.Provider.Capture(ctx, r) })
+}
+
 func (b *breaker) Lookup(ctx context.Context, r providers.LookupRequest) providers.Outcome {
 	return b.call(ctx, func() providers.Outcome { return b.Provider.Lookup(ctx, r) })
 }

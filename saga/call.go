@@ -53,13 +53,13 @@ func (r *Runner) call(ctx context.Context, s Saga, call Call, p patience) Event 
 
 // send makes one provider call. Its intent is committed: the step is in the saga as the database has it.
 func (r *Runner) send(ctx context.Context, s Saga, call Call) providers.Outcome {
-	provider, ok := r.Providers[s.Order.Payment.Provider]
+	step := s.step(stepOf(call))
+	provider, ok := r.Providers[step.Provider]
 	if !ok {
 		return unconfigured
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.CallTimeout)
 	defer cancel()
-	step := s.step(stepOf(call))
 	begun := time.Now()
 	outcome := dispatch(ctx, provider, &s, *step, call)
 	r.Logger.InfoContext(ctx, "provider called", "order_id", s.Order.ID, "provider", s.Order.Payment.Provider, "call", call,
@@ -68,15 +68,21 @@ func (r *Runner) send(ctx context.Context, s Saga, call Call) providers.Outcome 
 }
 
 func dispatch(ctx context.Context, provider Provider, s *Saga, step Step, call Call) providers.Outcome {
-	charge, reference := s.step(StepCharge), s.chargeReference()
+	charge, reference, sagaKey := s.step(StepCharge), s.chargeReference(), s.Order.ID.String()
 	switch call {
 	case CallCharge:
 		return provider.Charge(ctx, s.chargeRequest(step))
+	case CallContinue:
+		return provider.Continue(ctx, s.continueRequest(step))
+	case CallCapture:
+		return provider.Capture(ctx, providers.CaptureRequest{
+			Key: step.SubKey, SagaKey: sagaKey, Reference: reference, Money: s.moneyOf(step), Final: step.Final,
+		})
 	case CallVoid:
-		return provider.Void(ctx, providers.VoidRequest{Key: step.SubKey, ChargeKey: charge.SubKey, Reference: reference})
+		return provider.Void(ctx, s.voidRequest(step, provider.Windows()))
 	case CallRefund:
 		return provider.Refund(ctx, providers.RefundRequest{
-			Key: step.SubKey, SagaKey: s.Key.String(), Reference: reference, Money: s.Order.Money(),
+			Key: step.SubKey, SagaKey: sagaKey, Reference: reference, Money: s.moneyOf(step),
 		})
 	case CallCheckRefund:
 		return provider.LookupRefund(ctx, providers.RefundLookupRequest{
@@ -85,7 +91,7 @@ func dispatch(ctx context.Context, provider Provider, s *Saga, step Step, call C
 	case CallLookup, CallNone:
 	}
 	return provider.Lookup(ctx, providers.LookupRequest{
-		Key: charge.SubKey, SagaKey: s.Key.String(), Reference: reference, SentAt: charge.StartedAt,
+		Key: charge.SubKey, SagaKey: sagaKey, Reference: reference, SentAt: charge.StartedAt,
 	})
 }
 

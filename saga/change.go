@@ -24,6 +24,7 @@ type Change struct {
 	After   Saga  // the saga and its order as they will be
 	Steps   []Step
 	Stock   StockEffect
+	Refund  RefundEffect
 	Finding *Finding
 	Event   string        // what happened to the order, for the outbox; empty for nothing
 	Pause   time.Duration // until the next turn; zero for at once

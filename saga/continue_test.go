@@ -178,10 +178,10 @@ func TestRetryContinuesFromEveryState(t *testing.T) {
 				b.lapse()
 				before := b.get(claim)
 				_, err := b.newRunner(b.store).TakeOver(b.ctx, refOf(claim), before.Lease.Fence)
-				if before.Answered != errors.Is(err, saga.ErrAnswered) || (err != nil && !before.Answered) {
-					t.Fatalf("take over of a saga whose request is answered (%t): %v", before.Answered, err)
+				if (before.Pending == "") != errors.Is(err, saga.ErrAnswered) || (err != nil && before.Pending != "") {
+					t.Fatalf("take over of a saga whose pending request is %q: %v", before.Pending, err)
 				}
-				if before.Answered { // it is for recovery to go on with
+				if before.Pending == "" { // it is for recovery to go on with
 					b.recover(b.runner)
 				}
 			})

@@ -15,11 +15,12 @@ const (
 	Started      State = "started"      // nothing done yet
 	Reserved     State = "reserved"     // the stock is held
 	Charging     State = "charging"     // the charge's intent is written; the call may be out
-	Awaiting     State = "awaiting"     // the customer must act, or the provider takes its time
+	Awaiting     State = "awaiting"     // the customer must act, the provider takes its time, or the money is held for a capture
 	Charged      State = "charged"      // the money is taken
-	Completed    State = "completed"    // the stock is sold: the end
+	Completed    State = "completed"    // the stock is sold, the refund given: the end
 	Compensating State = "compensating" // what was done is being undone
 	RolledBack   State = "rolled_back"  // nothing kept, nothing held: the end
+	Refunding    State = "refunding"    // of a refund: asked for, and not given back yet
 	NeedsReview  State = "needs_review" // no rule decides; a finding says why
 )
 
@@ -35,19 +36,29 @@ const (
 	fireConfirm    = "confirm"
 	fireCompensate = "compensate"
 	fireRollBack   = "roll_back"
+	fireRefund     = "refund"
+	fireReturn     = "return"
+	fireLate       = "late"
 	fireReview     = "review"
 )
 
 // transitions is the whole table of states; docs/ARCHITECTURE.md shows it as a picture.
 var transitions = fsm.Events{
 	{Name: fireReserve, Src: states(Started), Dst: string(Reserved)},
-	{Name: fireSend, Src: states(Reserved), Dst: string(Charging)},
+	{Name: fireSend, Src: states(Reserved, Awaiting), Dst: string(Charging)},
 	{Name: fireAwait, Src: states(Charging), Dst: string(Awaiting)},
 	{Name: fireTake, Src: states(Charging, Awaiting), Dst: string(Charged)},
-	{Name: fireConfirm, Src: states(Charged), Dst: string(Completed)},
+	{Name: fireConfirm, Src: states(Charged, Refunding), Dst: string(Completed)},
 	{Name: fireCompensate, Src: states(Started, Charging, Awaiting, Charged), Dst: string(Compensating)},
-	{Name: fireRollBack, Src: states(Compensating), Dst: string(RolledBack)},
-	{Name: fireReview, Src: states(Started, Reserved, Charging, Awaiting, Charged, Compensating), Dst: string(NeedsReview)},
+	{Name: fireRollBack, Src: states(Compensating, Refunding), Dst: string(RolledBack)},
+	{Name: fireRefund, Src: states(Started), Dst: string(Refunding)},
+	{Name: fireReturn, Src: states(Completed), Dst: string(RolledBack)},
+	{Name: fireLate, Src: states(RolledBack), Dst: string(Compensating)},
+	{
+		Name: fireReview,
+		Src:  states(Started, Reserved, Charging, Awaiting, Charged, Compensating, Refunding, Completed, RolledBack),
+		Dst:  string(NeedsReview),
+	},
 }
 
 func states(list ...State) []string {

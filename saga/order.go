@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -68,15 +69,37 @@ type Customer struct {
 	Email     string
 }
 
+// CaptureMode is when the money is taken.
+type CaptureMode string
+
+// The capture modes.
+const (
+	CaptureAutomatic CaptureMode = "automatic" // with the charge
+	CaptureManual    CaptureMode = "manual"    // the charge holds it, a request takes it later
+)
+
+// OnDecline is what becomes of an order whose payment is declined.
+type OnDecline string
+
+// What a decline can lead to.
+const (
+	DeclineRollsBack OnDecline = "roll_back" // the order is undone at once
+	DeclineAwaits    OnDecline = "await"     // the stock stays reserved until the deadline, for another attempt
+)
+
 // Payment is how an order is paid and what came of it.
 type Payment struct {
 	Provider          string
-	Method            string // the provider's token; never shown again, never a card number
-	ReturnURL         string // where the provider sends the customer after a redirect; may be empty
+	Method            string          // the provider's token; never shown again, never a card number
+	MethodData        json.RawMessage // what the provider's client library made instead; kept sealed, and only until the charge is decided
+	ReturnURL         string          // where the provider sends the customer after a redirect; may be empty
+	Capture           CaptureMode
+	OnDecline         OnDecline
 	Status            PaymentStatus
 	ProviderReference string
 	CapturedAmount    int64 // minor units
 	RefundedAmount    int64 // minor units, never above CapturedAmount
+	RefundingAmount   int64 // minor units, asked for and not given back yet; with RefundedAmount never above CapturedAmount
 	Decline           *providers.Decline
 	NextAction        *providers.NextAction // only while the customer must act
 }

@@ -12,8 +12,12 @@ type Policy struct {
 	AwaitDeadline time.Duration
 	// ProcessingDeadline is how long a provider may take to tell how a payment ended.
 	ProcessingDeadline time.Duration
-	// RefundDeadline is how long a provider may take to carry out a refund that it has accepted.
+	// RefundDeadline is how long a provider may take to carry out a refund, a void or a capture that it has accepted.
 	RefundDeadline time.Duration
+	// NoticeWait is how long the notice of a charge is waited for whose outcome nobody can ask for, before it is undone.
+	NoticeWait time.Duration
+	// MaxCharges is how many charges an order may come to, one after the other, while its customer looks for a way to pay.
+	MaxCharges int
 	// MaxFailures is how many turns in a row may bring nothing before a person must look.
 	MaxFailures int
 	// MaxUnrecorded is how many drives in a row may end without writing anything, as they crash or the database refuses,
@@ -35,6 +39,8 @@ const (
 	longestPoll = 10 * time.Minute
 	// pollsPerAge asks again after an eighth of the payment's age: about six times each time the age doubles.
 	pollsPerAge = 8
+	// holdPoll is how often held money is asked for: it stays for days, and the provider's notice comes first.
+	holdPoll = 6 * time.Hour
 )
 
 // DefaultPolicy gives the limits that suit card payments. The windows are the provider's.
@@ -43,6 +49,8 @@ func DefaultPolicy() Policy {
 		AwaitDeadline:      30 * time.Minute,    // issuers end a challenge after 10 to 15 minutes; people try twice
 		ProcessingDeadline: 7 * 24 * time.Hour,  // bank debits settle in three to five working days
 		RefundDeadline:     30 * 24 * time.Hour, // a refund can still fail at Stripe after 30 days
+		NoticeWait:         5 * time.Minute,     // providers send the first notice within seconds, and repeat a lost one in minutes
+		MaxCharges:         10,                  // more looks like somebody who tries stolen cards
 		MaxFailures:        400,                 // a day and a half at the longest pause: past the re-POST window and the search
 		MaxUnrecorded:      50,                  // a lease apart each: half an hour of crashes, more than deploys in a row
 	}

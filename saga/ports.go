@@ -18,6 +18,9 @@ var (
 	ErrLeaseLost = errors.New("lease is lost")
 	// ErrAnswered: the request has its answer already. Look it up.
 	ErrAnswered = errors.New("request is answered")
+	// ErrExceedsCapture: with this refund, refunds would exceed what was captured, or the order is not completed. Nothing was
+	// written.
+	ErrExceedsCapture = errors.New("refunds would exceed the capture")
 	// ErrReservationLost: the stock to be sold is not held any more. Nothing was written.
 	ErrReservationLost = errors.New("reservation is lost")
 )
@@ -56,11 +59,20 @@ type Ref struct {
 // one round trip each. A context that ends, or a connection that breaks, leaves open whether a call was carried out.
 type Store interface {
 	// Begin claims the key and writes the new saga as the change has it, under a fresh lease. It returns the saga with
-	// its times and lease. Errors: ErrKeyTaken, *OutOfStockError, *UnknownSKUError.
+	// its times and lease. Errors: ErrKeyTaken, *OutOfStockError, *UnknownSKUError; for a refund's saga ErrExceedsCapture.
 	Begin(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Apply writes a change if the saga still stands where the change began, under the same lease. It returns the saga
 	// with its new times. Errors: ErrLeaseLost, ErrReservationLost, *OutOfStockError.
 	Apply(ctx context.Context, change Change) (Saga, error)
+	// Ask claims the key of a request about a saga that rests, takes its lease and writes the change, in one transaction. The
+	// change's saga is as Load gave it; the key's record names it. Errors: ErrKeyTaken, ErrReservationLost, and ErrLeaseLost where
+	// somebody drives the saga or has moved it on, or an earlier request about it has no answer yet.
+	Ask(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
+	// Load reads a saga as it stands, without its lease. Errors: ErrNotFound.
+	Load(ctx context.Context, ref Ref) (Saga, error)
+	// Seize takes the lease of a saga that nobody drives, whether it is due, rests or has ended, if its fence is still the given one.
+	// Errors: ErrLeaseLost.
+	Seize(ctx context.Context, ref Ref, fence int64, lease time.Duration) (Saga, error)
 	// TakeOver takes a lease that has run out, if its fence is still the given one. Errors: ErrLeaseLost.
 	TakeOver(ctx context.Context, ref Ref, fence int64, lease time.Duration) (Saga, error)
 	// ClaimDue takes the leases of up to limit sagas that are due and that nobody drives. Those that cannot be read are left
@@ -68,7 +80,7 @@ type Store interface {
 	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]Saga, error)
 	// Renew prolongs a lease that is still the newest. Errors: ErrLeaseLost.
 	Renew(ctx context.Context, ref Ref, fence int64, lease time.Duration) error
-	// HandBack ends a lease early, so that anybody can go on at once. Errors: ErrLeaseLost.
+	// HandBack ends a lease early, so that anybody can go on at once; an ended saga stays ended. Errors: ErrLeaseLost.
 	HandBack(ctx context.Context, ref Ref, fence int64) error
 }
 
@@ -76,8 +88,10 @@ type Store interface {
 type Provider interface {
 	Windows() providers.Windows
 	// Check refuses what the provider could never charge, before anything is written: *providers.RequestError.
-	Check(money providers.Money, method string) error
+	Check(request providers.ChargeRequest) error
 	Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome
+	Continue(ctx context.Context, request providers.ContinueRequest) providers.Outcome
+	Capture(ctx context.Context, request providers.CaptureRequest) providers.Outcome
 	Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome
 	Void(ctx context.Context, request providers.VoidRequest) providers.Outcome
 	Refund(ctx context.Context, request providers.RefundRequest) providers.Outcome

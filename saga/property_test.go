@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,6 +16,7 @@ import (
 // world is a store and a clock in memory: enough to take a saga to its rest with outcomes drawn at random.
 type world struct {
 	saga     Saga
+	policy   Policy
 	now      time.Time
 	effects  []StockEffect
 	findings []Finding
@@ -28,7 +30,13 @@ const mostTurns = 400
 func TestAnySequenceOfOutcomesComesToRest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{saga: newSaga(), now: noon}
+		w := &world{saga: newSaga(), now: noon, policy: testPolicy}
+		w.saga.Kind = KindOrder
+		w.saga.Order.Payment.Capture = rapid.SampledFrom([]CaptureMode{CaptureAutomatic, CaptureManual}).Draw(t, "capture")
+		w.saga.Order.Payment.OnDecline = rapid.SampledFrom([]OnDecline{DeclineRollsBack, DeclineAwaits}).Draw(t, "on decline")
+		if rapid.Bool().Draw(t, "deferred") {
+			w.policy = deferredPolicy()
+		}
 		w.begin(t)
 		for range mostTurns {
 			if w.saga.State.Ended() {
@@ -50,17 +58,53 @@ func (w *world) begin(t *rapid.T) {
 	w.apply(t, event)
 }
 
-// turn is what the runner does: the call that is due, or the local steps.
+// turn is what the runner does: the call that is due, or the local steps; or it is a request, or a notice.
 func (w *world) turn(t *rapid.T) {
+	switch rapid.IntRange(0, 9).Draw(t, "turn") {
+	case 0:
+		w.ask(t)
+		return
+	case 1:
+		w.hear(t)
+		return
+	}
 	event := Event{Kind: Resume}
-	if call := Next(w.saga, testPolicy.Windows); call != CallNone {
+	if call := Next(w.saga, w.policy.Windows); call != CallNone {
 		event = answered(call, drawOutcome(t))
 		event.Sends = rapid.IntRange(1, 3).Draw(t, "sends")
-		if age := w.now.Sub(w.saga.step(StepCharge).StartedAt); call == CallCharge && age >= testPolicy.Windows.Repost {
+		if age := w.now.Sub(w.saga.step(StepCharge).StartedAt); call == CallCharge && age >= w.policy.Windows.Repost {
 			t.Fatalf("charges at the age of %s", age)
 		}
 	}
 	w.apply(t, event)
+}
+
+// ask is a request that comes in, and may be refused.
+func (w *world) ask(t *rapid.T) {
+	request := Request{
+		Kind: rapid.SampledFrom([]RequestKind{RequestContinue, RequestCapture, RequestCancel}).Draw(t, "request"),
+		Key:  requestKey(fmt.Sprint(len(w.saga.Steps))), Amount: rapid.Int64Range(0, 1300).Draw(t, "capture amount"), Final: rapid.Bool().Draw(t, "final"),
+	}
+	if rapid.Bool().Draw(t, "another payment") {
+		request.Payment = &NewPayment{Provider: "fake", Method: "pm_2"}
+	}
+	event := Event{Kind: Asked, Request: &request}
+	_, err := Advance(w.saga, event, w.policy)
+	if _, refused := errors.AsType[*RefusedError](err); !refused {
+		w.apply(t, event)
+	}
+}
+
+// hear is a notice of anything.
+func (w *world) hear(t *rapid.T) {
+	outcome := drawOutcome(t)
+	notice := noticeOf(rapid.SampledFrom(allAbouts).Draw(t, "about"), &outcome)
+	if step := w.saga.Steps[rapid.IntRange(0, len(w.saga.Steps)-1).Draw(t, "step")]; rapid.Bool().Draw(t, "named") {
+		notice.Key = step.SubKey
+	}
+	if h := hear(w.saga, notice, w.policy.Windows); h.event != nil {
+		w.apply(t, *h.event)
+	}
 }
 
 // apply refuses what the store refuses, and then writes.
@@ -91,14 +135,14 @@ func (w *world) apply(t *rapid.T, event Event) {
 
 func (w *world) advance(t *rapid.T, event Event) Change {
 	before := w.saga.clone()
-	change, err := Advance(w.saga, event, testPolicy)
+	change, err := Advance(w.saga, event, w.policy)
 	if err != nil {
 		t.Fatalf("Advance(%s, %+v): %v", w.saga.State, event, err)
 	}
 	if diff := cmp.Diff(before, w.saga); diff != "" {
 		t.Fatalf("Advance changed what it was given:\n%s", diff)
 	}
-	again, err := Advance(w.saga, event, testPolicy)
+	again, err := Advance(w.saga, event, w.policy)
 	if diff := cmp.Diff(change, again); err != nil || diff != "" {
 		t.Fatalf("Advance is not pure: %v\n%s", err, diff)
 	}
@@ -130,10 +174,10 @@ func (w *world) checkAlways(t *rapid.T) {
 			live++
 		}
 	}
-	if live > 1 || attempts(w.saga, StepCharge) > 1 {
+	if live > 1 || attempts(w.saga, StepCharge) > w.policy.MaxCharges {
 		t.Fatalf("%d live charges: %v", live, w.saga.Steps)
 	}
-	if w.saga.Failures > testPolicy.MaxFailures+1 {
+	if w.saga.Failures > w.policy.MaxFailures+1 {
 		t.Fatalf("%d failures in a row", w.saga.Failures)
 	}
 	if payment := w.saga.Order.Payment; payment.RefundedAmount > payment.CapturedAmount || payment.CapturedAmount > w.saga.Order.Amount {
@@ -190,7 +234,7 @@ func drawOutcome(t *rapid.T) providers.Outcome {
 		Kind: rapid.SampledFrom(allOutcomes).Draw(t, "outcome"),
 		Code: rapid.SampledFrom([]string{
 			"", "", "", "timeout", providers.CodeAlreadyCaptured, providers.CodeServerErrorFinal, providers.CodeSeveralPayments,
-			providers.CodeNotCancelableYet,
+			providers.CodeNotCancelableYet, providers.CodeApproved, providers.CodeOtherPayment, providers.CodeVoidRefused,
 		}).Draw(t, "code"),
 		RetryAfter: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "retry after")),
 	}

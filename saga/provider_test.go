@@ -31,12 +31,15 @@ type payment struct {
 	money   providers.Money
 	status  string // what it is at the provider
 	refunds int
+
+	captures map[providers.SubKey]int64
 }
 
 // What a payment is at the provider.
 const (
 	paid     = "paid"
 	waiting  = "waiting" // for its customer
+	held     = "held"    // for a capture
 	moving   = "moving"  // the provider does not know the end
 	canceled = "canceled"
 	refunded = "refunded"
@@ -83,16 +86,54 @@ func asksTheCustomer() reply {
 
 func (b *bank) Windows() providers.Windows { return b.windows }
 
-func (*bank) Check(providers.Money, string) error { return nil }
+func (*bank) Check(providers.ChargeRequest) error { return nil }
 
 func (b *bank) Charge(ctx context.Context, r providers.ChargeRequest) providers.Outcome {
 	return b.call(ctx, saga.CallCharge, r.Key, func(as string) providers.Outcome {
 		p := b.find(r.Key, "")
 		if p == nil {
+			if r.ManualCapture && as == paid {
+				as = held
+			}
 			p = &payment{id: fmt.Sprintf("pay_%d", len(b.payments)+1), key: r.Key, money: r.Money, status: as}
 			b.payments = append(b.payments, p)
 		}
 		return p.outcome()
+	})
+}
+
+func (b *bank) Continue(ctx context.Context, r providers.ContinueRequest) providers.Outcome {
+	return b.call(ctx, saga.CallContinue, r.Key, func(as string) providers.Outcome {
+		p := b.find(r.ChargeKey, r.Reference)
+		if p == nil {
+			return providers.Outcome{Kind: providers.NotFound}
+		}
+		if p.status == waiting {
+			p.status = or(map[bool]string{true: held}[r.ManualCapture], as)
+		}
+		return p.outcome()
+	})
+}
+
+func (b *bank) Capture(ctx context.Context, r providers.CaptureRequest) providers.Outcome {
+	return b.call(ctx, saga.CallCapture, r.Key, func(string) providers.Outcome {
+		p := b.find("", r.Reference)
+		switch {
+		case p == nil:
+			return providers.Outcome{Kind: providers.NotFound}
+		case p.captures[r.Key] > 0: // again
+			return providers.Outcome{Kind: providers.Succeeded, Reference: p.id}
+		case p.status != held:
+			return providers.Outcome{Kind: providers.Rejected, Code: "not_held"}
+		}
+		if p.captures == nil {
+			p.captures = map[providers.SubKey]int64{}
+		}
+		p.captures[r.Key] = r.Money.Amount
+		if r.Final {
+			p.status = paid
+		}
+		return providers.Outcome{Kind: providers.Succeeded, Reference: p.id}
 	})
 }
 
@@ -196,6 +237,14 @@ func (p *payment) outcome() providers.Outcome {
 	switch p.status {
 	case paid:
 		outcome.Kind = providers.Succeeded
+		if len(p.captures) > 0 {
+			outcome.Money.Amount = 0
+			for _, amount := range p.captures {
+				outcome.Money.Amount += amount
+			}
+		}
+	case held:
+		outcome.Kind = providers.Authorized
 	case waiting:
 		outcome.Kind = providers.ActionRequired
 		outcome.NextAction = &providers.NextAction{Type: "client_secret", ClientSecret: p.id + "_secret_plain"}

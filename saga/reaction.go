@@ -9,26 +9,36 @@ type Call string
 const (
 	CallNone        Call = ""
 	CallCharge      Call = "charge"
-	CallLookup      Call = "lookup" // how does the charge stand?
+	CallContinue    Call = "continue" // go on with the charge after the customer acted
+	CallLookup      Call = "lookup"   // how does the charge stand?
+	CallCapture     Call = "capture"
 	CallVoid        Call = "void"
 	CallRefund      Call = "refund"
 	CallCheckRefund Call = "check_refund" // how does a refund stand that was accepted, or must not be sent again?
 )
 
-// move is what a saga does about an outcome; advance.go carries it out.
+// move is what a saga does about an outcome; advance.go and the files beside it carry it out.
 type move int
 
 const (
-	moveReview      move = iota // no rule decides: a person must look
-	moveRepeat                  // nothing learned: the same call again, later
-	moveTake                    // the money is taken: go on to confirm
-	moveAwait                   // wait for the customer or the provider, until the deadline
-	moveUndo                    // nothing was taken: undo the earlier steps
-	moveAbsent                  // the look-up found nothing: undo, if that is conclusive yet
-	moveVoided                  // the payment is closed at the provider
-	moveVoidRefused             // the payment can't be voided: refund it if it was captured
-	moveRefunded                // the money is back
-	moveAwaitRefund             // the refund is on its way: ask again later
+	moveReview         move = iota // no rule decides: a person must look
+	moveRepeat                     // nothing learned: the same call again, later
+	moveTake                       // the money is taken: go on to confirm
+	moveHold                       // the money is held: wait for a capture, until the hold ends
+	moveAwait                      // wait for the customer or the provider, until the deadline
+	moveDecline                    // the payment was refused: undo, or wait for another one
+	moveUndo                       // nothing is taken or held any more: undo the earlier steps
+	moveAbsent                     // the look-up found nothing: undo, if that is conclusive yet
+	moveContinueFailed             // what the customer's way back brought leads nowhere; the payment stands as before
+	moveCaptured                   // held money is taken
+	moveAwaitCapture               // the capture is on its way
+	moveCaptureFailed              // the capture was refused; the hold stands as before
+	moveVoided                     // the payment is closed at the provider
+	moveAwaitVoid                  // the void is on its way
+	moveVoidRefused                // the payment can't be voided: refund it if it was captured
+	moveRefunded                   // the money is back
+	moveAwaitRefund                // the refund is on its way: ask again later
+	moveRefundFailed               // the money stays with the shop
 )
 
 // reaction is a move and what becomes of the step whose call it was; an empty status leaves it as it is.
@@ -38,17 +48,34 @@ type reaction struct {
 }
 
 // fits tells whether a call is made in this state, and so whether its outcome may come in.
-func fits(call Call, state State) bool {
+func fits(call Call, s Saga) bool {
 	switch call {
 	case CallCharge:
-		return state == Charging
+		return s.State == Charging
 	case CallLookup:
-		return state == Charging || state == Awaiting
-	case CallVoid, CallRefund, CallCheckRefund:
-		return state == Compensating
+		return s.State == Charging || s.State == Awaiting
+	case CallContinue, CallCapture:
+		return s.State == Awaiting
+	case CallVoid:
+		return s.State == Compensating || s.State == Awaiting
+	case CallRefund:
+		return s.State == Compensating || (s.Kind == KindRefund && s.State == Refunding)
+	case CallCheckRefund:
+		return s.State == Compensating || (s.Kind == KindRefund && (s.State == Refunding || s.State == Completed))
 	case CallNone:
 	}
 	return false
+}
+
+// reactionTo finds what an outcome of a call means for a saga of this kind.
+func reactionTo(kind Kind, call Call, outcome providers.OutcomeKind) (reaction, bool) {
+	if kind == KindRefund {
+		if found, ok := refundReactions[call][outcome]; ok {
+			return found, true
+		}
+	}
+	found, ok := reactions[call][outcome]
+	return found, ok
 }
 
 // reactions is the table of what each outcome of each call means. It has a row for every pair. Two things it never says:
@@ -56,10 +83,10 @@ func fits(call Call, state State) bool {
 var reactions = map[Call]map[providers.OutcomeKind]reaction{
 	CallCharge: {
 		providers.Succeeded:      {moveTake, StepDone},
-		providers.Authorized:     {moveReview, StepUnknown}, // the capture was asked for and did not happen
+		providers.Authorized:     {moveHold, StepDone},
 		providers.ActionRequired: {moveAwait, StepPending},
 		providers.Processing:     {moveAwait, StepPending},
-		providers.Declined:       {moveUndo, StepFailed},
+		providers.Declined:       {moveDecline, StepFailed},
 		providers.Canceled:       {moveUndo, StepFailed},
 		providers.Rejected:       {moveUndo, StepFailed},
 		providers.NotFound:       {moveReview, StepUnknown}, // no answer to a charge
@@ -68,23 +95,48 @@ var reactions = map[Call]map[providers.OutcomeKind]reaction{
 	},
 	CallLookup: {
 		providers.Succeeded:      {moveTake, StepDone},
-		providers.Authorized:     {moveReview, StepUnknown},
+		providers.Authorized:     {moveHold, StepDone},
 		providers.ActionRequired: {moveAwait, StepPending},
 		providers.Processing:     {moveAwait, StepPending},
-		providers.Declined:       {moveUndo, StepFailed},
+		providers.Declined:       {moveDecline, StepFailed},
 		providers.Canceled:       {moveUndo, StepFailed},
 		providers.NotFound:       {moveAbsent, ""},
 		providers.Rejected:       {moveReview, ""}, // the question itself is refused: it will not get better
 		providers.Busy:           {moveRepeat, ""},
 		providers.Unknown:        {moveRepeat, ""},
 	},
+	// An answer to a continue tells how the charge stands; what it means for that is the look-up's row.
+	CallContinue: {
+		providers.Succeeded:      {moveTake, StepDone},
+		providers.Authorized:     {moveHold, StepDone},
+		providers.ActionRequired: {moveAwait, StepDone},
+		providers.Processing:     {moveAwait, StepDone},
+		providers.Declined:       {moveDecline, StepDone},
+		providers.Canceled:       {moveUndo, StepDone},
+		providers.Rejected:       {moveContinueFailed, StepFailed},
+		providers.NotFound:       {moveReview, StepUnknown},
+		providers.Busy:           {moveRepeat, ""},
+		providers.Unknown:        {moveRepeat, StepUnknown},
+	},
+	CallCapture: {
+		providers.Succeeded:      {moveCaptured, StepDone},
+		providers.Processing:     {moveAwaitCapture, StepPending},
+		providers.Declined:       {moveCaptureFailed, StepFailed},
+		providers.Rejected:       {moveCaptureFailed, StepFailed},
+		providers.Canceled:       {moveUndo, StepFailed}, // the hold has ended
+		providers.Authorized:     {moveReview, StepUnknown},
+		providers.ActionRequired: {moveReview, StepUnknown},
+		providers.NotFound:       {moveReview, StepUnknown},
+		providers.Busy:           {moveRepeat, ""},
+		providers.Unknown:        {moveRepeat, StepUnknown},
+	},
 	CallVoid: {
 		providers.Succeeded:      {moveVoided, StepDone},
 		providers.Canceled:       {moveVoided, StepDone},
+		providers.Processing:     {moveAwaitVoid, StepPending},
 		providers.Rejected:       {moveVoidRefused, StepFailed},
 		providers.Busy:           {moveRepeat, ""},
 		providers.Unknown:        {moveRepeat, StepUnknown},
-		providers.Processing:     {moveRepeat, ""},
 		providers.Authorized:     {moveReview, StepUnknown},
 		providers.ActionRequired: {moveReview, StepUnknown},
 		providers.Declined:       {moveReview, StepUnknown},
@@ -113,5 +165,19 @@ var reactions = map[Call]map[providers.OutcomeKind]reaction{
 		providers.Rejected:       {moveReview, ""},
 		providers.Authorized:     {moveReview, ""},
 		providers.ActionRequired: {moveReview, ""},
+	},
+}
+
+// refundReactions are the rows that differ where the shop asked for the refund: it may fail, and the shop is told so. A refund
+// that undoes an order may not.
+var refundReactions = map[Call]map[providers.OutcomeKind]reaction{
+	CallRefund: {
+		providers.Declined: {moveRefundFailed, StepFailed},
+		providers.Rejected: {moveRefundFailed, StepFailed},
+		providers.Canceled: {moveRefundFailed, StepFailed},
+	},
+	CallCheckRefund: {
+		providers.Declined: {moveRefundFailed, StepFailed},
+		providers.Canceled: {moveRefundFailed, StepFailed},
 	},
 }

@@ -136,8 +136,8 @@ func checkNoStepDecided(t *testing.T, s, after Saga) {
 func TestOutcomesOfCallsThatAreNotDueAreRefused(t *testing.T) {
 	t.Parallel()
 	fits := map[Call][]State{
-		CallCharge: {Charging}, CallLookup: {Charging, Awaiting}, CallVoid: {Compensating}, CallRefund: {Compensating},
-		CallCheckRefund: {Compensating},
+		CallCharge: {Charging}, CallContinue: {Awaiting}, CallLookup: {Charging, Awaiting}, CallCapture: {Awaiting},
+		CallVoid: {Compensating, Awaiting}, CallRefund: {Compensating}, CallCheckRefund: {Compensating},
 	}
 	everything := []Step{
 		line(StepReserve, StepDone), chargeWith(StepDone), line(StepConfirm, StepDone), line(StepVoid, StepPending),

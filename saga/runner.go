@@ -21,6 +21,8 @@ var (
 	ErrOverloaded = errors.New("overloaded")
 	// ErrDraining: the process is about to stop. Ask another one.
 	ErrDraining = errors.New("draining")
+	// ErrInReview: the saga waits for a person, and takes nothing before that.
+	ErrInReview = errors.New("saga is in review")
 )
 
 // Config sets up a Runner. Zero values of the limits are refused.
@@ -52,7 +54,8 @@ func NewRunner(c Config) (*Runner, error) {
 	if c.Store == nil || c.Answerer == nil || c.Logger == nil {
 		return nil, errors.New("a runner needs a store, an answerer and a logger")
 	}
-	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 || c.Policy.MaxUnrecorded <= 0 {
+	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 || c.Policy.MaxUnrecorded <= 0 ||
+		c.Policy.MaxCharges <= 0 {
 		return nil, errors.New("a runner needs a lease, a call timeout and limits above zero")
 	}
 	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
@@ -71,7 +74,7 @@ func (r *Runner) Start(ctx context.Context, claim Claim, order Order) (Answer, e
 	if !ok {
 		return Answer{}, ErrUnknownProvider
 	}
-	if err := provider.Check(order.Money(), order.Payment.Method); err != nil {
+	if err := provider.Check(firstCharge(claim, order)); err != nil {
 		return Answer{}, fmt.Errorf("check payment: %w", err)
 	}
 	if p, ok := provider.(Interruptible); ok && p.Open() {
@@ -90,7 +93,7 @@ func (r *Runner) TakeOver(ctx context.Context, ref Ref, fence int64) (Answer, er
 		if err != nil {
 			return Answer{}, fmt.Errorf("take saga over: %w", err)
 		}
-		if s.Answered { // its holder was slow, not dead, and has answered: there is an answer to look up
+		if s.Pending == "" { // its holder was slow, not dead, and has answered: there is an answer to look up
 			return Answer{}, errors.Join(ErrAnswered, r.Store.HandBack(ctx, ref, s.Lease.Fence))
 		}
 		return r.drive(ctx, s, inRequest)
@@ -180,9 +183,17 @@ func (r *Runner) guarded(ctx context.Context, work func(context.Context) (Answer
 	return work(ctx)
 }
 
+// firstCharge is the call that an order's first attempt will make.
+func firstCharge(claim Claim, order Order) providers.ChargeRequest {
+	s := Saga{Key: Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation), Order: order}
+	s.Order.ID = s.Key
+	return s.chargeRequest(Step{SubKey: SubKey(s.Key, StepCharge, 1)})
+}
+
 // begin is the first transaction, and the rest of the way.
 func (r *Runner) begin(ctx context.Context, claim Claim, order Order) (Answer, error) {
 	s := Saga{
+		Kind: KindOrder, Pending: claim.Endpoint,
 		AccountID: claim.AccountID, Key: Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation),
 		Generation: claim.Generation, State: Started, Order: order,
 	}
@@ -220,18 +231,30 @@ func outOfStock(short *OutOfStockError) Event {
 	return Event{Kind: OutOfStock, Detail: fmt.Sprintf("%s: %d wanted, %d available.", short.SKU, short.Wanted, short.Available)}
 }
 
-// maxTurns bounds one drive. The longest way there is, a charge that must be voided and then refunded, takes five.
+// errNothingLearned tells that news of an ended saga could not be looked into. Whoever brought them brings them again.
+var errNothingLearned = errors.New("the provider could not be asked")
+
+// maxTurns bounds one drive. The longest way there is, an approval that is continued, declined, closed and undone, takes seven.
 const maxTurns = 16
 
 // drive takes a saga as far as it goes now: to its end, or to a pause in which its lease is free.
 func (r *Runner) drive(ctx context.Context, s Saga, p patience) (Answer, error) {
+	return r.driveFrom(ctx, s, p, heard{})
+}
+
+// driveFrom begins the drive with what was heard of the provider.
+func (r *Runner) driveFrom(ctx context.Context, s Saga, p patience, first heard) (Answer, error) {
 	for range maxTurns {
-		change, next, err := r.turn(ctx, s, p)
+		change, next, err := r.turn(ctx, s, p, first)
+		first = heard{}
 		if err != nil {
 			return Answer{}, err
 		}
 		if change.Release {
 			r.Logger.InfoContext(ctx, "saga rests", "order_id", s.Order.ID, "state", next.State, "order", next.Order.Status)
+			if s.State == Completed && next.Failures > 0 { // it has no next turn in which the same could be asked again
+				return Answer{}, errNothingLearned
+			}
 			if change.Answer == nil {
 				return Answer{}, nil
 			}
@@ -242,14 +265,21 @@ func (r *Runner) drive(ctx context.Context, s Saga, p patience) (Answer, error) 
 	return Answer{}, fmt.Errorf("saga of order %s did not come to rest in %d turns", s.Order.ID, maxTurns)
 }
 
-// turn is one step of a drive: the provider call that is due, if any, and the transaction that writes what came of it.
-func (r *Runner) turn(ctx context.Context, s Saga, p patience) (Change, Saga, error) {
-	event := Event{Kind: Resume}
+// turn is one step of a drive: the provider call that is due, if any, and the transaction that writes what came of it. What was
+// heard of the provider comes first.
+func (r *Runner) turn(ctx context.Context, s Saga, p patience, first heard) (Change, Saga, error) {
 	policy := r.policy(s)
 	if s.Unrecorded > policy.MaxUnrecorded {
 		return r.write(ctx, s, Event{Kind: Abandoned}, policy)
 	}
-	if call := Next(s, policy.Windows); call != CallNone {
+	event, call := Event{Kind: Resume}, Next(s, policy.Windows)
+	if !first.nothing() {
+		call = first.call
+	}
+	if first.event != nil {
+		event = *first.event
+	}
+	if call != CallNone {
 		begun := time.Now()
 		event = r.call(ctx, s, call, p)
 		s.ReadAt = s.ReadAt.Add(time.Since(begun)).Truncate(time.Microsecond) // as fine as the database keeps time
@@ -288,7 +318,8 @@ func (r *Runner) write(ctx context.Context, s Saga, e Event, policy Policy) (Cha
 func (r *Runner) finish(change *Change, before Saga) error {
 	after := change.After.Order
 	if after.Status != before.Order.Status || after.Payment.Status != before.Order.Payment.Status ||
-		after.Payment.ProviderReference != before.Order.Payment.ProviderReference {
+		after.Payment.ProviderReference != before.Order.Payment.ProviderReference ||
+		after.Payment.CapturedAmount != before.Order.Payment.CapturedAmount {
 		change.After.Order.UpdatedAt = before.ReadAt
 	}
 	if change.Jitter {
@@ -296,7 +327,7 @@ func (r *Runner) finish(change *Change, before Saga) error {
 	}
 	change.Lease = r.Lease
 	change.Release = change.Pause > 0 || change.After.State.Ended()
-	if !change.Release || before.Answered {
+	if !change.Release || before.Pending == "" {
 		return nil
 	}
 	answer, err := r.Answerer.Answer(change.After)

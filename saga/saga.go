@@ -1,6 +1,8 @@
 package saga
 
 import (
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -8,8 +10,18 @@ import (
 	"paysaga/providers"
 )
 
-// Saga is one order's way through its steps, as the database has it.
+// Kind is what a saga carries.
+type Kind string
+
+// The kinds.
+const (
+	KindOrder  Kind = "order"  // an order and its payment, until the money is taken or given up
+	KindRefund Kind = "refund" // one refund of a completed order
+)
+
+// Saga is the way of one order, or of one refund, through its steps, as the database has it.
 type Saga struct {
+	Kind       Kind
 	AccountID  string
 	Key        uuid.UUID
 	Generation int // of the idempotency key; 1 for its first use
@@ -19,9 +31,10 @@ type Saga struct {
 	Unrecorded int       // drives since the last change that was written, the running one included
 	DeadlineAt time.Time // of the customer's action; zero when none runs
 	Order      Order
+	Refund     *Refund // for KindRefund
 	Steps      []Step
 	Lease      Lease
-	Answered   bool // the request that began it has its answer
+	Pending    string // endpoint of the request that waits for its answer; empty when none does
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	NextAt     time.Time // when somebody must look at it again; zero when nobody must
@@ -46,6 +59,57 @@ func (s *Saga) step(name StepName) *Step {
 	return newest
 }
 
+// openStep is the newest attempt of a step, if it has no end yet.
+func (s *Saga) openStep(name StepName) *Step {
+	if newest := s.step(name); newest != nil && newest.open() {
+		return newest
+	}
+	return nil
+}
+
+// chargeUndoneBy is the charge that a void or a refund is about: the newest that there was when its intent was written.
+func (s *Saga) chargeUndoneBy(undoing Step) *Step {
+	var newest *Step
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		later := !undoing.StartedAt.IsZero() && (step.StartedAt.IsZero() || undoing.StartedAt.Before(step.StartedAt))
+		if step.Name == StepCharge && !later && (newest == nil || step.Attempt > newest.Attempt) {
+			newest = step
+		}
+	}
+	return newest
+}
+
+// isUndone tells that a void or a refund of a charge was carried out.
+func (s *Saga) isUndone(charge *Step) bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool {
+		return (step.Name == StepVoid || step.Name == StepRefund) && step.Status == StepDone && s.chargeUndoneBy(step) == charge
+	})
+}
+
+// held tells that the money is held and waits for a capture.
+func (s *Saga) held() bool {
+	charge := s.step(StepCharge)
+	return s.State == Awaiting && s.Order.Payment.Capture == CaptureManual && charge != nil && charge.Status == StepDone
+}
+
+// captured is how much of the order's money is taken, in minor units.
+func (s *Saga) captured() int64 {
+	if s.Order.Payment.Capture != CaptureManual {
+		if charge := s.step(StepCharge); charge != nil && charge.Status == StepDone {
+			return s.Order.Amount
+		}
+		return 0
+	}
+	var sum int64
+	for _, step := range s.Steps {
+		if step.Name == StepCapture && step.Status == StepDone {
+			sum += step.Amount
+		}
+	}
+	return sum
+}
+
 // addStep opens the next attempt of a step.
 func (s *Saga) addStep(name StepName, status StepStatus, provider string) *Step {
 	attempt := 1
@@ -60,6 +124,9 @@ func (s *Saga) addStep(name StepName, status StepStatus, provider string) *Step 
 
 // chargeReference is the provider's id of the payment, as far as it is known.
 func (s *Saga) chargeReference() string {
+	if s.Kind == KindRefund {
+		return s.Order.Payment.ProviderReference
+	}
 	if charge := s.step(StepCharge); charge != nil {
 		return charge.ProviderReference
 	}
@@ -70,13 +137,50 @@ func (s *Saga) chargeReference() string {
 func (s *Saga) clone() Saga {
 	copied := *s
 	copied.Steps = append([]Step(nil), s.Steps...)
+	if s.Refund != nil {
+		copied.Refund = new(*s.Refund)
+	}
 	return copied
+}
+
+// moneyOf is what a capture or a refund is about.
+func (s *Saga) moneyOf(step Step) providers.Money {
+	if step.Amount == 0 {
+		return s.Order.Money()
+	}
+	return providers.Money{Amount: step.Amount, Currency: s.Order.Currency}
+}
+
+// continueRequest is the call after the customer acted. It is the same for every repeat of an attempt.
+func (s *Saga) continueRequest(step Step) providers.ContinueRequest {
+	charge := s.step(StepCharge)
+	request := providers.ContinueRequest{
+		Key: step.SubKey, ChargeKey: charge.SubKey, Reference: charge.ProviderReference, Money: s.Order.Money(),
+		ManualCapture: s.Order.Payment.Capture == CaptureManual,
+	}
+	if step.Details != "" {
+		request.Details = json.RawMessage(step.Details)
+	}
+	return request
+}
+
+// voidRequest closes the newest charge. It is the same for every repeat where the provider picks its call by what it is told.
+func (s *Saga) voidRequest(step Step, windows providers.Windows) providers.VoidRequest {
+	request := providers.VoidRequest{
+		Key: step.SubKey, ChargeKey: s.step(StepCharge).SubKey, Reference: step.Target,
+		ManualCapture: s.Order.Payment.Capture == CaptureManual && s.step(StepCapture) == nil,
+	}
+	if request.Reference == "" && !windows.NoLookup {
+		request.Reference = s.chargeReference()
+	}
+	return request
 }
 
 // chargeRequest is the charge's call. It is the same for every repeat of an attempt.
 func (s *Saga) chargeRequest(step Step) providers.ChargeRequest {
 	return providers.ChargeRequest{
 		Key: step.SubKey, SagaKey: s.Key.String(), OrderID: s.Order.ID.String(), Money: s.Order.Money(),
-		Method: s.Order.Payment.Method, ReturnURL: s.Order.Payment.ReturnURL,
+		Method: s.Order.Payment.Method, MethodData: s.Order.Payment.MethodData, ReturnURL: s.Order.Payment.ReturnURL,
+		CustomerReference: s.Order.Customer.Reference, ManualCapture: s.Order.Payment.Capture == CaptureManual,
 	}
 }

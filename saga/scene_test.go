@@ -14,10 +14,13 @@ var (
 	noon       = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	testPolicy = Policy{
 		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: 48 * time.Hour, MaxFailures: 5,
-		MaxUnrecorded: 4,
-		Windows:       providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
+		MaxUnrecorded: 4, NoticeWait: 5 * time.Minute, MaxCharges: 3,
+		Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour, Hold: 7 * 24 * time.Hour, StaysPayable: true},
 	}
-	allCalls    = []Call{CallCharge, CallLookup, CallVoid, CallRefund, CallCheckRefund}
+	allAbouts = []providers.About{
+		providers.AboutCharge, providers.AboutCapture, providers.AboutVoid, providers.AboutRefund, providers.AboutOther,
+	}
+	allCalls    = []Call{CallCharge, CallContinue, CallLookup, CallCapture, CallVoid, CallRefund, CallCheckRefund}
 	allOutcomes = []providers.OutcomeKind{
 		providers.Succeeded, providers.Authorized, providers.Declined, providers.ActionRequired, providers.Processing,
 		providers.Canceled, providers.NotFound, providers.Rejected, providers.Busy, providers.Unknown,
@@ -41,7 +44,7 @@ func scene(state State, steps ...Step) Saga {
 	for i := range s.Steps {
 		s.Steps[i].SubKey = SubKey(key, s.Steps[i].Name, s.Steps[i].Attempt)
 	}
-	showOrder(&s)
+	show(&s, s.State)
 	return s
 }
 
@@ -69,6 +72,16 @@ func scenesFor(call Call) []Saga {
 		late := scene(Charging, reserved, line(StepCharge, StepUnknown))
 		late.Steps[1].StartedAt = noon.Add(-testPolicy.Windows.Repost)
 		return []Saga{late, scene(Awaiting, reserved, chargeWith(StepPending))}
+	case CallContinue:
+		return []Saga{
+			scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepPending)),
+			scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepUnknown)),
+		}
+	case CallCapture:
+		return []Saga{
+			holding(reserved, chargeWith(StepDone), captureOf(1200, StepPending)),
+			holding(reserved, chargeWith(StepDone), captureOf(1200, StepUnknown)),
+		}
 	case CallVoid:
 		return []Saga{
 			scene(Compensating, reserved, chargeWith(StepPending), line(StepVoid, StepPending)),
@@ -86,6 +99,21 @@ func scenesFor(call Call) []Saga {
 	case CallNone:
 	}
 	return nil
+}
+
+// holding is a saga whose money is held for a capture.
+func holding(steps ...Step) Saga {
+	s := scene(Awaiting, steps...)
+	s.Order.Payment.Capture, s.Order.Payment.NextAction = CaptureManual, nil
+	s.DeadlineAt = noon.Add(24 * time.Hour)
+	show(&s, s.State)
+	return s
+}
+
+func captureOf(amount int64, status StepStatus) Step {
+	step := line(StepCapture, status)
+	step.Amount = amount
+	return step
 }
 
 func answered(call Call, outcome providers.Outcome) Event {

@@ -13,10 +13,13 @@ type StepName string
 const (
 	StepReserve StepName = "reserve" // hold the stock; undone by release
 	StepRelease StepName = "release"
-	StepCharge  StepName = "charge" // take the money; undone by void while it is not taken, by refund once it is
+	StepCharge  StepName = "charge" // take or hold the money; undone by void while it is not taken, by refund once it is
 	StepVoid    StepName = "void"
 	StepRefund  StepName = "refund"
 	StepConfirm StepName = "confirm" // the stock is sold; the last step, never undone
+
+	StepContinue StepName = "continue" // go on with the charge after the customer acted; a charge may need none or several
+	StepCapture  StepName = "capture"  // take held money, all or a part
 )
 
 // StepStatus is how one attempt of a step stands.
@@ -39,6 +42,10 @@ type Step struct {
 	Status            StepStatus
 	Provider          string // empty for local steps
 	ProviderReference string
+	Target            string                // of a void: the payment's reference as it was known when the intent was written
+	Amount            int64                 // of a capture or refund, minor units; zero for a whole order's
+	Final             bool                  // of a capture: what is left of the hold is let go
+	Details           string                // of a continue: what the customer's way back brought, JSON; kept sealed
 	Outcome           providers.OutcomeKind // of the last call
 	Code              string                // the reason for it, the provider's or our own
 	Detail            string                // the same as a sentence, where there is one
@@ -46,6 +53,11 @@ type Step struct {
 	SentAt            time.Time             // when the last of them ended; zero before
 	StartedAt         time.Time             // when the intent was committed, by the database's clock; zero before
 	FinishedAt        time.Time             // zero while it is open
+}
+
+// moved tells that the provider has said of a charge that it holds or took the money.
+func (s Step) moved() bool {
+	return s.Outcome == providers.Authorized || s.Outcome == providers.Succeeded
 }
 
 // open reports whether the step still has to come to an end.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// demoDeadline ends a demo that hangs. A slow machine needs less than a minute.
+	// demoDeadline ends a demo that hangs. A slow machine needs less than two minutes.
 	demoDeadline = 5 * time.Minute
 	// maxDemoOrders is what a slow machine gets done within the deadline.
 	maxDemoOrders = 20_000
@@ -35,18 +35,23 @@ func newDemoCommand() *cobra.Command {
 	var o demoOptions
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch orders survive duplicates, timeouts and a killed server; ends by itself",
-		Long: `A tour of what paysaga promises, on a whole system of its own: a private PostgreSQL, the provider sandbox in
-Stripe's place, and "paysaga serve" as a process of its own, which is asked over HTTP as a shop would, and killed.
+		Short: "Watch orders survive duplicates, timeouts and a killed server at three providers; ends by itself",
+		Long: `A tour of what paysaga promises, on a whole system of its own: a private PostgreSQL, the provider sandbox in the place of
+Stripe, Adyen and PayPal, and "paysaga serve" as a process of its own, which is asked over HTTP as a shop would, and
+killed.
 
-It shows one thing after the other: a plain order, the same request again, the key of one order on another, twenty at
-once with one key, a declined card, too little stock, a provider that takes the money and never answers, and a server
-that is killed between charge and save. Then it places --orders orders while the provider misbehaves in a dozen ways,
-and lays orders, the provider's ledger and the stock side by side. The same --seed meets the same orders with the same
-faults; which of two orders gets the last piece is still a matter of time.
+It shows one thing after the other, each at all three providers. First an order, exactly once: a plain one, the same
+request again, twenty at once with one key, a declined payment, too little stock, a provider that takes the money and
+never answers, a server that is killed between charge and save. Then the life of a payment: a customer who must act, a
+second way to pay after a decline, money that is held, captured in part, let go or not taken in time, refunds, fifty of
+them at once, and webhooks that come twice, late, in any order or never.
+
+Then it places --orders orders while all three misbehave in a dozen ways, kills the server in the middle, captures,
+cancels and refunds some of them, and lays orders, ledgers and stock side by side. The same --seed meets the same orders
+with the same faults; which of two orders gets the last piece is still a matter of time.
 
 Everything is kept in DIR/demo, which is emptied at the start of the next demo; "paysaga dev" may use DIR meanwhile. No
-setting of the environment is read, and no other database is touched. It takes half a minute, and gives up after five.
+setting of the environment is read, and no other database is touched. It takes about a minute, and gives up after five.
 
 Exit codes: 0 every promise held, 1 one did not or the demo was interrupted, 2 it was called wrongly.`,
 		Example: `  paysaga demo
@@ -61,7 +66,7 @@ Exit codes: 0 every promise held, 1 one did not or the demo was interrupted, 2 i
 		},
 	}
 	command.Flags().StringVar(&o.dir, "dir", ".paysaga", "folder to work in, of which only DIR/demo is used")
-	command.Flags().IntVar(&o.orders, "orders", 1000, "how many orders to place while the provider misbehaves")
+	command.Flags().IntVar(&o.orders, "orders", 1000, "how many orders to place while the providers misbehave")
 	command.Flags().IntVar(&o.concurrency, "concurrency", 32, "how many of them at a time")
 	command.Flags().Int64Var(&o.seed, "seed", 1, "decides what is ordered and which calls meet which fault")
 	command.Flags().BoolVar(&o.asJSON, "json", false, "print the scenes and the table as JSON")
@@ -126,7 +131,7 @@ type tour struct {
 
 	options demoOptions
 	screen  *screen
-	first   placed // the order of the first scene, which the next ones repeat
+	first   []placed // the orders of the first scene, which the next ones repeat, in the order of testProviders
 	report  demoReport
 }
 

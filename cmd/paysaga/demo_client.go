@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,21 +44,25 @@ type shop struct {
 	server atomic.Pointer[string]
 
 	mu           sync.Mutex
-	answers      map[string]reply // by key
+	answers      map[string]reply // of orders, by key
+	asked        map[string]reply // of requests about orders, by path and key
 	contradicted []string         // keys that gave two different answers
 	numbers      shopNumbers
 }
 
 // shopNumbers are a shop's requests so far.
 type shopNumbers struct {
-	sent   int // POSTs of orders
+	sent   int // POSTs with a key
 	lost   int // that ended without an answer
-	waited int // that were answered with 409
+	waited int // that were told to wait, with 409
 }
 
 func newShop(secret string) *shop {
 	transport := &http.Transport{MaxIdleConnsPerHost: maxDemoConcurrency} // no proxy: the server is on this machine
-	return &shop{http: &http.Client{Transport: transport, Timeout: sendTimeout}, secret: secret, answers: map[string]reply{}}
+	return &shop{
+		http: &http.Client{Transport: transport, Timeout: sendTimeout}, secret: secret,
+		answers: map[string]reply{}, asked: map[string]reply{},
+	}
 }
 
 func (s *shop) setServer(url string) { s.server.Store(&url) }
@@ -68,11 +73,17 @@ func (s *shop) numbersNow() shopNumbers {
 	return s.numbers
 }
 
-// told is what the shop was told in all: the answer of each key, and those that contradict it.
-func (s *shop) told() (answers map[string]reply, contradicted []string) {
+// told is what the shop was told in all: the answer of each order's key, the refunds that were begun, and keys that contradict
+// themselves.
+func (s *shop) told() (answers map[string]reply, refunds []api.Refund, contradicted []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.answers), slices.Clone(s.contradicted)
+	for _, answer := range s.asked {
+		if refund := answer.refund(); refund.OrderID != uuid.Nil {
+			refunds = append(refunds, refund)
+		}
+	}
+	return maps.Clone(s.answers), refunds, slices.Clone(s.contradicted)
 }
 
 // get reads from the API.
@@ -80,7 +91,7 @@ func (s *shop) get(ctx context.Context, path string, into any) error {
 	return apiClient{server: *s.server.Load(), key: s.secret}.get(ctx, path, into)
 }
 
-// reply is an answer to a POST of an order.
+// reply is an answer to a POST.
 type reply struct {
 	status     int
 	body       []byte
@@ -95,7 +106,8 @@ func (r reply) same(other reply) bool {
 // orderID is the order that the answer is about: itself, or the one that a problem left behind.
 func (r reply) orderID() uuid.UUID {
 	if r.status >= http.StatusBadRequest {
-		id, err := uuid.Parse(path.Base(r.problem().Instance))
+		text, _, _ := strings.Cut(strings.TrimPrefix(r.problem().Instance, ordersPath+"/"), "/")
+		id, err := uuid.Parse(text)
 		if err != nil {
 			return uuid.Nil
 		}
@@ -122,12 +134,35 @@ func (r reply) problem() api.Problem {
 	return p
 }
 
-// word is what the answer says in a word: the order's status, or the last part of the problem's type.
+// refund is the zero Refund when the answer is none.
+func (r reply) refund() api.Refund {
+	var refund api.Refund
+	if r.status >= http.StatusBadRequest || json.Unmarshal(r.body, &refund) != nil {
+		return api.Refund{}
+	}
+	return refund
+}
+
+// passes: another request with the key, or about the order, is being worked on.
+func (r reply) passes() bool {
+	return r.status == http.StatusConflict && (r.word() == "request-in-progress" || r.word() == "order-busy")
+}
+
+// word is what the answer says in a word: the status of the order or the refund, or the last part of the problem's type.
 func (r reply) word() string {
 	if r.status >= http.StatusBadRequest {
 		return path.Base(r.problem().Type)
 	}
 	return string(r.order().Status)
+}
+
+// detail is what the answer says besides, for a scene that did not expect it.
+func (r reply) detail() string {
+	if r.status >= http.StatusBadRequest {
+		return r.problem().Detail
+	}
+	order := r.order()
+	return fmt.Sprintf("payment %s, saga %s", order.Payment.Status, order.Saga.State)
 }
 
 // String is how the scenes tell of an answer.
@@ -138,21 +173,29 @@ func (r reply) String() string {
 	return strconv.Itoa(r.status) + " " + r.word()
 }
 
+// ordersPath is where orders are placed, and below which each of them is.
+const ordersPath = "/v1/orders"
+
 // send sends an order once.
 func (s *shop) send(ctx context.Context, key string, order api.OrderRequest) (reply, error) {
-	body, err := json.Marshal(order)
+	return s.post(ctx, ordersPath, key, order)
+}
+
+// post sends a request under a key once.
+func (s *shop) post(ctx context.Context, path, key string, body any) (reply, error) {
+	content, err := json.Marshal(body)
 	if err != nil {
-		return reply{}, fmt.Errorf("encode order: %w", err)
+		return reply{}, fmt.Errorf("encode request: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, *s.server.Load()+"/v1/orders", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, *s.server.Load()+path, bytes.NewReader(content))
 	if err != nil {
-		return reply{}, fmt.Errorf("send order: %w", err)
+		return reply{}, fmt.Errorf("send request: %w", err)
 	}
 	request.GetBody = nil // net/http would repeat by itself what this demo wants to see and count
 	request.Header.Set("Idempotency-Key", key)
 	answer, err := s.do(request)
 	if err != nil {
-		return reply{}, fmt.Errorf("send order: %w", err)
+		return reply{}, fmt.Errorf("send request: %w", err)
 	}
 	return answer, nil
 }
@@ -179,14 +222,27 @@ func (s *shop) do(request *http.Request) (reply, error) {
 
 // place sends an order until it has an answer.
 func (s *shop) place(ctx context.Context, key string, order api.OrderRequest) (reply, error) {
+	return s.insist(ctx, ordersPath, key, order)
+}
+
+// ask sends a request about an order until it has an answer: continue, capture, cancel, refunds.
+func (s *shop) ask(ctx context.Context, id uuid.UUID, what, key string, body any) (reply, error) {
+	answer, err := s.insist(ctx, ordersPath+"/"+id.String()+"/"+what, key, body)
+	if err != nil {
+		return answer, fmt.Errorf("%s of order %s: %w", what, id, err)
+	}
+	return answer, nil
+}
+
+func (s *shop) insist(ctx context.Context, path, key string, body any) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
 	for sends := 1; ; sends++ {
-		answer, err := s.send(ctx, key, order)
+		answer, err := s.post(ctx, path, key, body)
 		s.count(answer, err)
 		pause, again := repeatAfter(answer, err, sends)
 		if !again {
-			s.keep(key, answer)
+			s.keep(path, key, answer)
 			return answer, nil
 		}
 		if sends == maxSends || wait(ctx, pause) != nil {
@@ -195,10 +251,11 @@ func (s *shop) place(ctx context.Context, key string, order api.OrderRequest) (r
 	}
 }
 
-// repeatAfter says whether the contract asks for a repeat, and after which pause: after no answer at all, 409, 429 and any 5xx.
+// repeatAfter says whether the contract asks for a repeat, and after which pause: after no answer at all, 429, any 5xx, and the
+// conflicts that pass.
 func repeatAfter(answer reply, err error, sends int) (pause time.Duration, again bool) {
 	unanswered := err != nil || answer.status >= http.StatusInternalServerError
-	if !unanswered && answer.status != http.StatusConflict && answer.status != http.StatusTooManyRequests {
+	if !unanswered && !answer.passes() && answer.status != http.StatusTooManyRequests {
 		return 0, false
 	}
 	if answer.retryAfter > 0 {
@@ -218,21 +275,26 @@ func (s *shop) count(answer reply, err error) {
 	if err != nil {
 		s.numbers.lost++
 	}
-	if answer.status == http.StatusConflict {
+	if answer.passes() {
 		s.numbers.waited++
 	}
 }
 
-// keep notes the one answer of a key, and any other that should not be.
-func (s *shop) keep(key string, answer reply) {
+// keep notes the one answer of a key, and any other that should not be. A conflict is no answer of the key: what the order's state
+// forbids now it may allow later.
+func (s *shop) keep(path, key string, answer reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept, known := s.answers[key]
-	if !known {
-		s.answers[key] = answer
-		return
+	answers := s.answers
+	if path != ordersPath {
+		answers, key = s.asked, path+" "+key
 	}
-	if !kept.same(answer) {
+	kept, known := answers[key]
+	switch {
+	case answer.status == http.StatusConflict:
+	case !known:
+		answers[key] = answer
+	case !kept.same(answer):
 		s.contradicted = append(s.contradicted, fmt.Sprintf("key %s gave %s, then %s", key, kept, answer))
 	}
 }
@@ -252,7 +314,7 @@ func (s *shop) orders(ctx context.Context, status api.OrderStatus) ([]api.Order,
 	}
 	for range maxPages {
 		var page api.OrderList
-		if err := s.get(ctx, "/v1/orders?"+query.Encode(), &page); err != nil {
+		if err := s.get(ctx, ordersPath+"?"+query.Encode(), &page); err != nil {
 			return nil, fmt.Errorf("list orders: %w", err)
 		}
 		all = append(all, page.Data...)
@@ -262,6 +324,16 @@ func (s *shop) orders(ctx context.Context, status api.OrderStatus) ([]api.Order,
 		query.Set("cursor", *page.NextCursor)
 	}
 	return nil, fmt.Errorf("list orders: more than %d pages", maxPages)
+}
+
+// refunds lists an order's refunds.
+func (s *shop) refunds(ctx context.Context, id uuid.UUID) ([]api.Refund, error) {
+	var list api.RefundList // an order of the demo has fewer than a page
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if err := s.get(ctx, ordersPath+"/"+id.String()+"/refunds?"+query.Encode(), &list); err != nil {
+		return nil, fmt.Errorf("list refunds: %w", err)
+	}
+	return list.Data, nil
 }
 
 // stock lists the account's stock.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -24,15 +23,23 @@ type scene struct {
 
 func scenes(o demoOptions) []scene {
 	return []scene{
-		{"A plain order", "two T-shirts, 39.98 EUR", playPlainOrder},
-		{"The same request again", "the same key and the same body, as after a lost answer", playReplay},
-		{"The same key on another order", "the same key, but three T-shirts", playKeyReuse},
-		{"Twenty at once", "twenty requests with one key at the same moment", playTwentyAtOnce},
-		{"A declined card", "two T-shirts, and a card without funds", playDecline},
+		{"A plain order", "two T-shirts, 39.98 EUR, once through each provider", playPlainOrder},
+		{"The same request again", "the same keys and the same bodies, as after a lost answer", playReplay},
+		{"The same key on another order", "the first of the keys, but three T-shirts", playKeyReuse},
+		{"Twenty at once", "twenty requests with one key at the same moment, at each provider", playTwentyAtOnce},
+		{"A declined payment", "two T-shirts, and nothing to pay them with", playDecline},
 		{"Too little stock", "two of LAST-PIECE, of which there is one", playOutOfStock},
-		{"The provider times out after taking the money", "two T-shirts, while the provider keeps its answer", playTimeout},
-		{"The server is killed between charge and save", "two T-shirts, and SIGKILL once the money is taken", playKill},
-		{"The storm", fmt.Sprintf("%d orders, %d at a time, while the provider misbehaves", o.orders, o.concurrency), playStorm},
+		{"The provider times out after taking the money", "two T-shirts, while each provider keeps its answer", playTimeout},
+		{"The server is killed between charge and save", "two T-shirts at each, and SIGKILL once the money is taken", playKill},
+		{"The customer must act", "3-D Secure, a redirect, PayPal's approval; then the shop, a webhook, a poll, or all at once", playCustomer},
+		{"Declined, then paid elsewhere", `"on_decline": "await", and the next provider's method after the refusal`, playElsewhere},
+		{"Hold now, take later", `"capture": "manual"; then one of the two T-shirts is captured, and that is all`, playCapture},
+		{"A hold is let go", "more than is held is captured, which is refused; then the order is canceled", playCancel},
+		{"Money back", "10 and 15 EUR, 20 more of the 14.98 that are left; later the bank sends the first back", playRefunds},
+		{"Fifty refunds at once", "fifty times 1.50 EUR of one order at the same moment: 26 fit", playRefundRace},
+		{"Webhooks at their worst", "slow banks; the events come three times, late, in any order, a part never; one is forged", playWebhooks},
+		{"The storm", fmt.Sprintf("%d orders, %d at a time, while all three misbehave", o.orders, o.concurrency), playStorm},
+		{"Four weeks later", "money that was held at each provider, and that nobody took in time", playExpiry},
 	}
 }
 
@@ -44,274 +51,170 @@ type placed struct {
 }
 
 const (
-	stripeProvider = "stripe"
-	currency       = "EUR"
-
-	goodCard     = "pm_card_visa"
-	declinedCard = "pm_card_visa_chargeDeclinedInsufficientFunds"
-	shirt        = "TSHIRT-M"
-	shirtPrice   = 1999
-	lastPiece    = "LAST-PIECE"
+	currency   = "EUR"
+	shirt      = "TSHIRT-M"
+	shirtPrice = 1999
+	lastPiece  = "LAST-PIECE"
+	// shopPage is where customers come back to. Nobody is there: what matters is in the address.
+	shopPage = "https://shop.example/back"
 )
 
-func shirts(quantity int64, method string) api.OrderRequest {
-	return newOrder(method, api.Item{SKU: shirt, Quantity: quantity, UnitAmount: shirtPrice})
+// testProvider is a provider as the sandbox plays it, with the methods that make it do something.
+type testProvider struct {
+	name     string
+	good     string
+	declined string
+	customer string // the customer must act
+	slow     string // the provider tells later how it ended
+	polled   bool   // it can be asked how a payment stands
+	// refundsWait: of a payment by the slow method, until somebody plays the bank.
+	refundsWait bool
 }
 
-func newOrder(method string, items ...api.Item) api.OrderRequest {
-	order := api.OrderRequest{Currency: currency, Items: items, Payment: api.PaymentRequest{Provider: stripeProvider, Method: method}}
+var testProviders = []testProvider{
+	{
+		name: "stripe", good: "pm_card_visa", declined: "pm_card_visa_chargeDeclinedInsufficientFunds",
+		customer: "pm_card_threeDSecure2Required", slow: "pm_sepaDebit", polled: true, refundsWait: true,
+	},
+	{
+		name: "adyen", good: "stored_APPROVED", declined: "stored_NOT_ENOUGH_BALANCE",
+		customer: "stored_REDIRECT", slow: "stored_PENDING",
+	},
+	{
+		name: "paypal", good: "vault_COMPLETED", declined: "vault_DECLINED",
+		customer: "wallet", slow: "vault_PENDING", polled: true,
+	},
+}
+
+// pay is the payment of an order.
+func (p testProvider) pay(method string) api.PaymentRequest {
+	return api.PaymentRequest{Provider: p.name, Method: method}
+}
+
+// shirts is an order of so many T-shirts.
+func shirts(quantity int64, payment api.PaymentRequest) api.OrderRequest {
+	return newOrder(payment, api.Item{SKU: shirt, Quantity: quantity, UnitAmount: shirtPrice})
+}
+
+func newOrder(payment api.PaymentRequest, items ...api.Item) api.OrderRequest {
+	order := api.OrderRequest{Currency: currency, Items: items, Payment: payment}
 	for _, item := range items {
 		order.Amount += item.Quantity * item.UnitAmount
 	}
 	return order
 }
 
-func sceneKey(name string) string { return "demo-scene-" + name + "-0001" }
+func (p testProvider) key(name string) string { return "demo-scene-" + name + "-" + p.name }
 
-func playPlainOrder(ctx context.Context, t *tour, r *sceneReport) error {
-	t.first = placed{key: sceneKey("plain-order"), order: shirts(2, goodCard)}
-	var err error
-	if t.first.reply, err = t.shop.place(ctx, t.first.key, t.first.order); err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("%s; the provider took %s", t.first.reply, t.taken(t.first.reply.orderID()))
-	r.wantf(t.first.reply.status == http.StatusCreated, "the answer is %s, not 201", t.first.reply)
-	r.wantf(!t.first.reply.replayed, "the first answer claims to be a repeated one")
-	t.wantOneCharge(r, t.first)
-	return nil
+// part is what a scene shows at one provider.
+type part struct {
+	sceneReport
+
+	provider testProvider
 }
 
-func playReplay(ctx context.Context, t *tour, r *sceneReport) error {
-	answer, err := t.shop.send(ctx, t.first.key, t.first.order)
-	if err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("%s, the same %d bytes, marked as a repeat; still one charge", answer, len(answer.body))
-	r.wantf(answer.same(t.first.reply), "the answer differs from the first: %s", answer)
-	r.wantf(answer.replayed, "the answer has no Idempotency-Replayed: true")
-	t.wantOneCharge(r, t.first)
-	return nil
-}
-
-func playKeyReuse(ctx context.Context, t *tour, r *sceneReport) error {
-	before := len(t.place.sandbox.Ledger())
-	answer, err := t.shop.send(ctx, t.first.key, shirts(3, goodCard))
-	if err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("%s; the provider was not asked", answer)
-	r.wantf(answer.status == http.StatusUnprocessableEntity && answer.word() == "idempotency-key-reuse",
-		"the answer is %s, not 422 idempotency-key-reuse", answer)
-	r.wantf(len(t.place.sandbox.Ledger()) == before, "the ledger grew")
-	return nil
-}
-
-func playTwentyAtOnce(ctx context.Context, t *tour, r *sceneReport) error {
-	const clients = 20
-	// The charge takes a moment, so that all requests really meet while the first is being worked on.
-	fault := sandbox.Fault{Call: sandbox.CallCharge, Kind: sandbox.FaultSlow, DelayMS: 300, Times: 1}
-	if err := t.place.sandbox.AddFault(fault); err != nil {
-		return fmt.Errorf("set the provider up: %w", err)
-	}
-	defer t.place.sandbox.ClearFaults()
-	key, order := sceneKey("twenty-at-once"), shirts(1, goodCard)
-	waitedBefore := t.shop.numbersNow().waited
-	var replies [clients]reply
-	var errs [clients]error
+// atEach plays a part at each provider, all at the same time. Each tells in a line what came back; those that tell the same share
+// one.
+func (t *tour) atEach(ctx context.Context, r *sceneReport, play func(ctx context.Context, p *part) error) error {
+	parts, errs := make([]part, len(testProviders)), make([]error, len(testProviders))
 	var group sync.WaitGroup
-	for i := range clients {
-		group.Go(func() { replies[i], errs[i] = t.shop.place(ctx, key, order) })
+	for i, provider := range testProviders {
+		parts[i].provider = provider
+		group.Go(func() {
+			if err := play(ctx, &parts[i]); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", provider.name, err)
+			}
+		})
 	}
 	group.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
-	}
-	original, different := 0, 0
-	for _, each := range replies {
-		if !each.replayed {
-			original++
-		}
-		if !each.same(replies[0]) {
-			different++
+	for _, p := range parts {
+		for _, problem := range p.Problems {
+			r.Problems = append(r.Problems, p.provider.name+": "+problem)
 		}
 	}
-	r.CameBack = fmt.Sprintf("%d × %s, the same bytes; %d were told 409 and repeated; the provider took %s",
-		clients-different, replies[0], t.shop.numbersNow().waited-waitedBefore, t.taken(replies[0].orderID()))
-	r.wantf(replies[0].status == http.StatusCreated, "the answer is %s, not 201", replies[0])
-	r.wantf(different == 0, "%d answers differ", different)
-	r.wantf(original == 1, "%d answers are not marked as repeats, there should be one", original)
-	t.wantOneCharge(r, placed{key: key, order: order, reply: replies[0]})
-	return nil
+	r.CameBack = tellParts(parts)
+	return errors.Join(errs...)
 }
 
-func playDecline(ctx context.Context, t *tour, r *sceneReport) error {
-	before, err := t.stock(ctx, shirt)
-	if err != nil {
-		return err
-	}
-	answer, err := t.shop.place(ctx, sceneKey("declined-card"), shirts(2, declinedCard))
-	if err != nil {
-		return err
-	}
-	after, err := t.stock(ctx, shirt)
-	if err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("%s; nothing taken, %d T-shirts available as before", answer, after.Available)
-	r.wantf(answer.status == http.StatusPaymentRequired, "the answer is %s, not 402", answer)
-	r.wantf(after.Available == before.Available && after.OnHand == before.OnHand, "the stock is not back: %d available, before %d",
-		after.Available, before.Available)
-	t.wantNoMoney(r, answer.orderID())
-	return nil
-}
-
-func playOutOfStock(ctx context.Context, t *tour, r *sceneReport) error {
-	before := len(t.place.sandbox.Ledger())
-	order := newOrder(goodCard, api.Item{SKU: lastPiece, Quantity: 2, UnitAmount: 4900})
-	answer, err := t.shop.place(ctx, sceneKey("out-of-stock"), order)
-	if err != nil {
-		return err
-	}
-	stock, err := t.stock(ctx, lastPiece)
-	if err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("%s; the provider was not asked", answer)
-	r.wantf(answer.status == http.StatusUnprocessableEntity && answer.word() == "out-of-stock",
-		"the answer is %s, not 422 out-of-stock", answer)
-	r.wantf(len(t.place.sandbox.Ledger()) == before, "the ledger grew")
-	r.wantf(stock.Available == 1, "%d pieces are available, there should be 1", stock.Available)
-	return nil
-}
-
-func playTimeout(ctx context.Context, t *tour, r *sceneReport) error {
-	if err := t.loseNextAnswer(); err != nil {
-		return err
-	}
-	defer t.place.sandbox.ClearFaults()
-	p := placed{key: sceneKey("timeout-after"), order: shirts(2, goodCard)}
-	begun := time.Now()
-	var err error
-	if p.reply, err = t.shop.place(ctx, p.key, p.order); err != nil {
-		return err
-	}
-	answered := time.Since(begun)
-	end, err := t.waitForEnd(ctx, p.reply.orderID())
-	if err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("%s after %.1f s", p.reply, answered.Seconds())
-	if p.reply.status == http.StatusAccepted {
-		r.CameBack += fmt.Sprintf(", %s after %.1f s", end.Status, time.Since(begun).Seconds())
-	}
-	r.CameBack += "; " + t.sentOften(end.ID)
-	r.wantf(p.reply.status == http.StatusCreated || p.reply.status == http.StatusAccepted, "the answer is %s, not 201 or 202", p.reply)
-	r.wantf(end.Status == api.OrderStatusConfirmed, "the order ended %s, not confirmed", end.Status)
-	t.wantOneCharge(r, p)
-	t.wantSentAgain(r, end.ID)
-	return nil
-}
-
-// loseNextAnswer lets the next charge be taken, and its answer never arrive.
-func (t *tour) loseNextAnswer() error {
-	fault := sandbox.Fault{Call: sandbox.CallCharge, Kind: sandbox.FaultTimeoutAfter, Times: 1}
-	if err := t.place.sandbox.AddFault(fault); err != nil {
-		return fmt.Errorf("set the provider up: %w", err)
-	}
-	return nil
-}
-
-func playKill(ctx context.Context, t *tour, r *sceneReport) error {
-	if err := t.loseNextAnswer(); err != nil {
-		return err
-	}
-	defer t.place.sandbox.ClearFaults()
-	p := placed{key: sceneKey("killed-server"), order: shirts(2, goodCard)}
-	before := len(t.place.sandbox.Ledger())
-	lost := make(chan error, 1)
-	go func() {
-		answer, err := t.shop.send(ctx, p.key, p.order)
-		if err == nil {
-			err = fmt.Errorf("the server answered %s before it was killed", answer)
-		} else {
-			err = nil // what a shop sees of a crash
+// tellParts tells what came back, in one line for all that had the same.
+func tellParts(parts []part) string {
+	var told []string
+	names := map[string][]string{}
+	for _, p := range parts {
+		if names[p.CameBack] == nil && p.CameBack != "" {
+			told = append(told, p.CameBack)
 		}
-		lost <- err
-	}()
-	charge, err := t.nextCharge(ctx, before)
-	if err != nil {
-		return err
+		names[p.CameBack] = append(names[p.CameBack], p.provider.name)
 	}
-	if err := t.server.kill(); err != nil {
-		return err
+	width := 0
+	for _, line := range told {
+		width = max(width, len(strings.Join(names[line], ", ")))
 	}
-	killed := time.Now()
-	if err := <-lost; err != nil {
-		return err
+	lines := make([]string, 0, len(told))
+	for _, line := range told {
+		lines = append(lines, fmt.Sprintf("%-*s  %s", width, strings.Join(names[line], ", "), line))
 	}
-	if err := t.startServer(ctx); err != nil {
-		return err
-	}
-	id, err := uuid.Parse(charge.Reference)
-	if err != nil {
-		return fmt.Errorf("the charge does not tell its order: %w", err)
-	}
-	end, err := t.waitForEnd(ctx, id)
-	if err != nil {
-		return err
-	}
-	finished := time.Since(killed)
-	if p.reply, err = t.shop.place(ctx, p.key, p.order); err != nil {
-		return err
-	}
-	r.CameBack = fmt.Sprintf("no answer; the next server found the order, %s %.1f s after the kill; a repeat got %s\n%s",
-		end.Status, finished.Seconds(), p.reply, t.sentOften(id))
-	r.wantf(end.Status == api.OrderStatusConfirmed, "the order ended %s, not confirmed", end.Status)
-	r.wantf(p.reply.status == http.StatusCreated && p.reply.orderID() == id, "the repeat got %s about order %s", p.reply, p.reply.orderID())
-	t.wantOneCharge(r, p)
-	t.wantSentAgain(r, id)
-	return nil
+	return strings.Join(lines, "\n")
 }
 
-// nextCharge waits until the ledger has a payment after the first so many, and its money is taken.
-func (t *tour) nextCharge(ctx context.Context, before int) (sandbox.Charge, error) {
-	const (
-		longest = 10 * time.Second
-		often   = 2 * time.Millisecond // the server shall be killed long before it stops waiting for the answer
-	)
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	for {
-		if ledger := t.place.sandbox.Ledger(); len(ledger) > before && ledger[before].Captured > 0 {
-			return ledger[before], nil
-		}
-		if err := wait(ctx, often); err != nil {
-			return sandbox.Charge{}, fmt.Errorf("the provider was not asked for the money: %w", err)
+// andThenf adds a line to what came back.
+func (r *sceneReport) andThenf(format string, args ...any) {
+	if r.CameBack != "" {
+		r.CameBack += "\n"
+	}
+	r.CameBack += fmt.Sprintf(format, args...)
+}
+
+// wantReply notes an answer that is another one than expected: "201 confirmed". An empty word fits any.
+func (r *sceneReport) wantReply(what string, got reply, status int, word string) {
+	want := fmt.Sprintf("%d %s", status, word)
+	r.wantf(got.status == status && (word == "" || got.word() == word), "%s is answered %s, not %s: %s", what, got, want, got.detail())
+}
+
+// wantMoney compares what the ledger has for an order with what there should be. Money that was given back counts as captured.
+func (t *tour) wantMoney(r *sceneReport, id uuid.UUID, captured, refunded, held int64) {
+	r.wantf(id != uuid.Nil, "the answer does not tell its order")
+	sum := total(t.chargesOf(id))
+	r.wantf(sum.Captured == captured && sum.Refunded == refunded && sum.Authorized == held,
+		"the ledger has %d captured, %d refunded and %d held for order %s; there should be %d, %d and %d",
+		sum.Captured, sum.Refunded, sum.Authorized, id, captured, refunded, held)
+}
+
+// total adds payments up.
+func total(charges []sandbox.Charge) sandbox.Charge {
+	var sum sandbox.Charge
+	for _, charge := range charges {
+		sum.Captured += charge.Captured
+		sum.Refunded += charge.Refunded
+		sum.Authorized += charge.Authorized
+		sum.Calls += charge.Calls
+	}
+	return sum
+}
+
+// takes counts the payments by which money was taken.
+func takes(charges []sandbox.Charge) int {
+	count := 0
+	for _, charge := range charges {
+		if charge.Captured > 0 {
+			count++
 		}
 	}
+	return count
 }
 
 // taken tells what the ledger says was taken for an order.
 func (t *tour) taken(id uuid.UUID) string {
-	var sum int64
-	charges := 0
-	for _, charge := range t.chargesOf(id) {
-		sum += charge.Captured
-		if charge.Captured > 0 {
-			charges++
-		}
-	}
-	return fmt.Sprintf("%s in %s", providers.Money{Amount: sum, Currency: currency}, counted(charges, "charge"))
+	charges := t.chargesOf(id)
+	return fmt.Sprintf("%s in %s", euros(total(charges).Captured), counted(takes(charges), "charge"))
 }
 
 // sentOften tells how often the charge's identifier reached the provider.
 func (t *tour) sentOften(id uuid.UUID) string {
-	calls := 0
-	for _, charge := range t.chargesOf(id) {
-		calls += charge.Calls
-	}
-	return fmt.Sprintf("the charge was sent %s: %s", counted(calls, "time"), t.taken(id))
+	return fmt.Sprintf("sent %s: %s", counted(total(t.chargesOf(id)).Calls, "time"), t.taken(id))
 }
+
+func euros(amount int64) string { return providers.Money{Amount: amount, Currency: currency}.String() }
 
 func counted(number int, thing string) string {
 	if number == 1 {
@@ -322,21 +225,11 @@ func counted(number int, thing string) string {
 
 // wantOneCharge: the order's whole amount is taken, in one charge, and nothing is given back.
 func (t *tour) wantOneCharge(r *sceneReport, p placed) {
-	charges := t.chargesOf(p.reply.orderID())
-	if len(charges) != 1 {
-		r.wantf(false, "the provider has %s for the order, there should be one", counted(len(charges), "payment"))
-		return
-	}
-	only := charges[0]
-	r.wantf(only.Captured == p.order.Amount && only.Refunded == 0 && only.Currency == p.order.Currency,
-		"the provider took %d and gave back %d %s, the order is about %d", only.Captured, only.Refunded, only.Currency, p.order.Amount)
-}
-
-func (t *tour) wantNoMoney(r *sceneReport, id uuid.UUID) {
-	r.wantf(id != uuid.Nil, "the answer does not tell its order")
-	for _, charge := range t.chargesOf(id) {
-		r.wantf(charge.Captured == 0 && charge.Authorized == 0, "the provider took %d and holds %d", charge.Captured, charge.Authorized)
-	}
+	id := p.reply.orderID()
+	charges := t.chargesOf(id)
+	r.wantf(len(charges) == 1 && takes(charges) == 1, "the provider has %s for order %s and took money by %d, there should be one",
+		counted(len(charges), "payment"), id, takes(charges))
+	t.wantMoney(r, id, p.order.Amount, 0, 0)
 }
 
 // wantSentAgain: the fault did happen, and the same identifier was sent again.

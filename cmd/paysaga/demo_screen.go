@@ -115,7 +115,7 @@ func (s *screen) table(checks []check) {
 		whatWidth = max(whatWidth, len(c.Left.What))
 		leftWidth, rightWidth = max(leftWidth, len(c.Left.String())), max(rightWidth, len(c.Right.String()))
 	}
-	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, "Orders, the provider's ledger and the stock, side by side"))
+	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, "Orders, the providers' ledgers and the stock, side by side"))
 	for _, c := range checks {
 		sign := "="
 		if c.Left.Amount != c.Right.Amount {

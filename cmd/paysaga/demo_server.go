@@ -26,7 +26,6 @@ const (
 // demoSettings are far shorter than a real server's, so that the tour shows in seconds what would otherwise take a minute.
 func demoSettings() []string {
 	return []string{
-		"PAYSAGA_ADDR=127.0.0.1:0",
 		"PAYSAGA_LEASE=2s", // a killed server's orders are taken up after this
 		"PAYSAGA_CALL_TIMEOUT=2s",
 		"PAYSAGA_DRAIN_TIMEOUT=2s", // an interrupted demo does not wait for a provider that hangs
@@ -34,6 +33,9 @@ func demoSettings() []string {
 		"PAYSAGA_LOG_FORMAT=json", // the line that tells the address is read from it
 	}
 }
+
+// anyAddress is the first server's: one that is free.
+const anyAddress = "127.0.0.1:0"
 
 // serverProcess is "paysaga serve" as a child. Its log goes through a pipe of this process: should this one be killed, the
 // next line that the server logs ends it too.
@@ -47,7 +49,7 @@ type serverProcess struct {
 }
 
 // launchServer returns when the server listens. When it ends later without having been told to, fail is called.
-func launchServer(ctx context.Context, environ []string, log io.Writer, fail func(error)) (*serverProcess, error) {
+func launchServer(ctx context.Context, environ []string, address string, log io.Writer, fail func(error)) (*serverProcess, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -55,7 +57,7 @@ func launchServer(ctx context.Context, environ []string, log io.Writer, fail fun
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &serverProcess{cancel: cancel, done: make(chan struct{})}
 	s.command = exec.CommandContext(lifetime, program, "serve") //nolint:gosec // this very program
-	s.command.Env = slices.Concat(inheritedEnviron(), environ, demoSettings())
+	s.command.Env = slices.Concat(inheritedEnviron(), environ, demoSettings(), []string{"PAYSAGA_ADDR=" + address})
 	s.command.Cancel = func() error { return s.command.Process.Signal(syscall.SIGTERM) }
 	s.command.WaitDelay = serverStopLimit
 	output := &addressFinder{next: log, found: make(chan string, 1)}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,6 +25,8 @@ type stage struct {
 	shop   *shop
 	log    *os.File
 	server *serverProcess
+	// browser is the customers', and of whoever stands beside the sandbox.
+	browser *http.Client
 
 	stockBefore map[string]int64 // on hand before anything was sold, by SKU
 
@@ -40,7 +44,7 @@ func openStage(ctx context.Context, dir string, fail func(error)) (*stage, error
 	if err := emptyFolder(ctx, dir); err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, place: &playground{}, fail: fail}
+	s := &stage{dir: dir, place: &playground{}, browser: newBrowser(), fail: fail}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	// Never the database that DATABASE_URL names: that could be one with real orders in it.
@@ -72,6 +76,12 @@ func (s *stage) open(ctx context.Context, logger *slog.Logger) error {
 	}
 	s.shop = newShop(s.place.secrets.MerchantKey)
 	if err := s.startServer(ctx); err != nil {
+		return err
+	}
+	if err := s.place.sendWebhooksTo(s.server.url); err != nil {
+		return err
+	}
+	if err := s.control(ctx, "settings", map[string]int64{"settle_after_ms": settleAfter.Milliseconds()}); err != nil {
 		return err
 	}
 	stock, err := s.shop.stock(ctx)
@@ -111,9 +121,14 @@ func emptyFolder(ctx context.Context, dir string) error {
 	return writePrivate(marker, []byte("paysaga demo empties this folder when it starts.\n"))
 }
 
-// startServer starts the next server; the shop talks to it from then on.
+// startServer starts the next server; the shop talks to it from then on. It listens where the one before did, since that is where
+// the providers' webhooks go.
 func (s *stage) startServer(ctx context.Context) error {
-	started, err := launchServer(ctx, s.place.environ(), s.log, s.fail)
+	address := anyAddress
+	if s.server != nil {
+		address = strings.TrimPrefix(s.server.url, "http://")
+	}
+	started, err := launchServer(ctx, s.place.environ(), address, s.log, s.fail)
 	if err != nil {
 		return err
 	}
@@ -134,16 +149,22 @@ func (s *stage) close() {
 	s.place.close()
 }
 
-// chargesOf are the payments in the ledger that were made for an order. The order's id is its saga's key, which every
-// payment carries.
+// chargesOf are the payments in the ledgers that were made for an order.
 func (s *stage) chargesOf(id uuid.UUID) []sandbox.Charge {
 	var found []sandbox.Charge
 	for _, charge := range s.place.sandbox.Ledger() {
-		if charge.Reference == id.String() {
+		if orderOf(charge) == id.String() {
 			found = append(found, charge)
 		}
 	}
 	return found
+}
+
+// orderOf is the id of the order that a payment was made for. It is its saga's key, which every payment carries: alone, or as the
+// beginning of the reference that Adyen gets.
+func orderOf(charge sandbox.Charge) string {
+	id, _, _ := strings.Cut(charge.Reference, "_")
+	return id
 }
 
 func (s *stage) stock(ctx context.Context, sku string) (api.Stock, error) {
@@ -157,21 +178,53 @@ const pollPause = 50 * time.Millisecond
 
 // waitForEnd asks for an order until it has an end, or for as long as ought to suffice many times over.
 func (s *stage) waitForEnd(ctx context.Context, id uuid.UUID) (api.Order, error) {
-	const longest = 30 * time.Second
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("%s are over", longest))
+	return s.waitForOrder(ctx, id, "an end", func(order api.Order) bool { return ended(order.Status) })
+}
+
+// longestWait is many times what anything in the demo takes by itself.
+const longestWait = 30 * time.Second
+
+// waitForOrder asks for an order until it is as wanted.
+func (s *stage) waitForOrder(ctx context.Context, id uuid.UUID, what string, reached func(api.Order) bool) (api.Order, error) {
+	order, err := waitFor(ctx, s.shop, "/v1/orders/"+id.String(), reached)
+	if err != nil {
+		return order, fmt.Errorf("wait for %s of order %s, which is %s, its payment %s, its saga %s: %w", what, id, order.Status,
+			order.Payment.Status, order.Saga.State, err)
+	}
+	return order, nil
+}
+
+// waitForRefund asks for a refund until it has this status.
+func (s *stage) waitForRefund(ctx context.Context, asked api.Refund, status api.RefundStatus) (api.Refund, error) {
+	path := "/v1/orders/" + asked.OrderID.String() + "/refunds/" + asked.ID.String()
+	refund, err := waitFor(ctx, s.shop, path, func(now api.Refund) bool { return now.Status == status })
+	if err != nil {
+		return refund, fmt.Errorf("wait for refund %s to be %s, it is %s: %w", asked.ID, status, refund.Status, err)
+	}
+	return refund, nil
+}
+
+// waitFor reads from the API until what it reads is as wanted.
+func waitFor[T any](ctx context.Context, from *shop, path string, reached func(T) bool) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, fmt.Errorf("%s are over", longestWait))
 	defer cancel()
 	for {
-		var order api.Order
-		if err := s.shop.get(ctx, "/v1/orders/"+id.String(), &order); err != nil {
-			return order, err
+		var read T
+		if err := from.get(ctx, path, &read); err != nil {
+			return read, err
 		}
-		if ended(order.Status) {
-			return order, nil
+		if reached(read) {
+			return read, nil
 		}
 		if err := wait(ctx, pollPause); err != nil {
-			return order, fmt.Errorf("the order has no end, it is %s: %w", order.Status, err)
+			return read, err
 		}
 	}
+}
+
+// settled: nothing about the order is on its way any more, and no money is held for it.
+func settled(order api.Order) bool {
+	return order.Saga.State == api.SagaStateCompleted || order.Saga.State == api.SagaStateRolledBack
 }
 
 // ended: in_review is none of the ends, as a person would have to look.

@@ -23,10 +23,13 @@ type stormReport struct {
 	Requests    int            `json:"requests"`     // POSTs in all, repeats included
 	LostAnswers int            `json:"lost_answers"` // requests that ended without an answer
 	ToldToWait  int            `json:"told_to_wait"` // requests answered with 409
-	Answers     map[string]int `json:"answers"`      // by answer, the one that each key ended up with
+	Answers     map[string]int `json:"answers"`      // by answer, the one that each order's key ended up with
+	Later       map[string]int `json:"later"`        // by what was asked for and its answer: captures, cancels, refunds
 	Faults      map[string]int `json:"faults"`       // by kind, as the sandbox counted them
+	Webhooks    map[string]int `json:"webhooks"`     // delivered, copies included, and lost
 	OrdersMS    int64          `json:"orders_ms"`    // until every request had its answer
 	RecoveredMS int64          `json:"recovered_ms"` // until every order had its end, after that
+	LaterMS     int64          `json:"later_ms"`     // until every capture, cancel and refund had its end, after that
 	LaterEnds   int            `json:"later_ends"`   // orders that were answered 202, before they had an end
 }
 
@@ -35,7 +38,18 @@ type plannedOrder struct {
 	key   string
 	order api.OrderRequest
 	twice bool
+	then  deed
 }
+
+// deed is what the shop does with an order later.
+type deed string
+
+const (
+	nothing     deed = ""
+	refundPart  deed = "refund"
+	captureHold deed = "capture"
+	cancelHold  deed = "cancel"
+)
 
 const (
 	limited      = "LIMITED" // runs out half-way
@@ -52,27 +66,36 @@ func planOrders(seed int64, count int) []plannedOrder {
 	random := rand.New(rand.NewPCG(uint64(seed), planStream)) //nolint:gosec // a plan that can be repeated is wanted
 	plan := make([]plannedOrder, count)
 	for i := range plan {
+		payment, then := planPayment(random)
 		plan[i] = plannedOrder{
 			key:   fmt.Sprintf("demo-seed-%d-order-%05d", seed, i+1),
-			order: newOrder(planMethod(random), planItems(random)...),
+			order: newOrder(payment, planItems(random)...),
 			twice: random.IntN(10) == 0,
+			then:  then,
 		}
 	}
 	return plan
 }
 
-func planMethod(random *rand.Rand) string {
+func planPayment(random *rand.Rand) (api.PaymentRequest, deed) {
+	provider := testProviders[random.IntN(len(testProviders))]
+	payment, then := provider.pay(provider.good), nothing
 	switch draw := random.IntN(100); {
-	case draw < 5:
-		return declinedCard
 	case draw < 8:
-		return "pm_card_visa_chargeDeclinedExpiredCard"
-	case draw < 10:
-		return "pm_sepaDebit" // a bank debit: the provider says later how it ended
-	case draw < 11:
-		return "pm_sepaDebit_insufficientFunds"
+		payment.Method = provider.declined
+	case draw < 12:
+		payment.Method = provider.slow
+	case draw < 17:
+		then = captureHold
+	case draw < 20:
+		then = cancelHold
+	case draw < 30:
+		then = refundPart
 	}
-	return goodCard
+	if then == captureHold || then == cancelHold {
+		payment.Capture = api.CaptureModeManual
+	}
+	return payment, then
 }
 
 func planItems(random *rand.Rand) []api.Item {
@@ -102,46 +125,53 @@ func limitedStock(plan []plannedOrder) int64 {
 	return wanted / 2
 }
 
-// stormFaults is how the provider misbehaves: about every fourth charge meets one of these, each repeat anew. Those that let
-// a call time out are rare, as each costs a slot for seconds.
+// stormFaults is how the providers misbehave: about every fourth charge meets one of these, each repeat anew, and so does what the
+// shop does later. Those that let a call time out are rare, as each costs a slot for seconds.
+//
+// Adyen gets no 500 for a call that it did not carry out: it asks not to repeat those and cannot be asked, so that only the long wait
+// for a notice would tell. What it did carry out it announces.
 func stormFaults(seed int64) []sandbox.Fault {
-	charge := func(kind sandbox.FaultKind, probability float64) sandbox.Fault {
-		return sandbox.Fault{Call: sandbox.CallCharge, Kind: kind, Probability: probability, Seed: seed}
+	everywhere := map[sandbox.FaultKind]float64{
+		sandbox.FaultTimeoutBefore: 0.005, sandbox.FaultTimeoutAfter: 0.01, sandbox.FaultErrorAfter: 0.03, sandbox.FaultErrorSaved: 0.01,
+		sandbox.FaultResetBefore: 0.02, sandbox.FaultResetAfter: 0.03, sandbox.FaultRateLimited: 0.03, sandbox.FaultInProgress: 0.01,
+		sandbox.FaultGarbageAfter: 0.03, sandbox.FaultEmptyAfter: 0.02,
 	}
-	slow := charge(sandbox.FaultSlow, 0.03)
-	slow.DelayMS = 300
-	return []sandbox.Fault{
-		charge(sandbox.FaultTimeoutBefore, 0.005), charge(sandbox.FaultTimeoutAfter, 0.01), slow,
-		charge(sandbox.FaultErrorBefore, 0.03), charge(sandbox.FaultErrorAfter, 0.03), charge(sandbox.FaultErrorSaved, 0.01),
-		charge(sandbox.FaultResetBefore, 0.02), charge(sandbox.FaultResetAfter, 0.03),
-		charge(sandbox.FaultRateLimited, 0.03), charge(sandbox.FaultInProgress, 0.01),
-		charge(sandbox.FaultGarbageAfter, 0.03), charge(sandbox.FaultEmptyAfter, 0.02),
-		{Call: sandbox.CallLookup, Kind: sandbox.FaultErrorBefore, Probability: 0.1, Seed: seed},
+	notHandled := map[string]sandbox.FaultKind{
+		"stripe": sandbox.FaultErrorBefore, "adyen": sandbox.FaultKeyStoreDown, "paypal": sandbox.FaultErrorBefore,
 	}
+	var faults []sandbox.Fault
+	for _, call := range []sandbox.CallType{sandbox.CallCharge, sandbox.CallCapture, sandbox.CallVoid, sandbox.CallRefund} {
+		for _, kind := range slices.Sorted(maps.Keys(everywhere)) {
+			faults = append(faults, sandbox.Fault{Call: call, Kind: kind, Probability: everywhere[kind], Seed: seed})
+		}
+		for _, provider := range slices.Sorted(maps.Keys(notHandled)) {
+			faults = append(faults, sandbox.Fault{Provider: provider, Call: call, Kind: notHandled[provider], Probability: 0.03, Seed: seed})
+		}
+	}
+	return append(faults,
+		sandbox.Fault{Call: sandbox.CallCharge, Kind: sandbox.FaultSlow, DelayMS: 300, Probability: 0.03, Seed: seed},
+		sandbox.Fault{Call: sandbox.CallLookup, Kind: sandbox.FaultErrorBefore, Probability: 0.1, Seed: seed},
+		sandbox.Fault{Call: sandbox.CallToken, Kind: sandbox.FaultErrorBefore, Probability: 0.1, Seed: seed})
 }
 
 func playStorm(ctx context.Context, t *tour, r *sceneReport) error {
 	plan := planOrders(t.options.seed, t.options.orders)
-	if err := t.shop.putStock(ctx, limited, limitedStock(plan)); err != nil {
+	if err := t.prepareStorm(ctx, plan); err != nil {
 		return err
 	}
-	t.stockBefore[limited] = limitedStock(plan)
-	for _, fault := range stormFaults(t.options.seed) {
-		if err := t.place.sandbox.AddFault(fault); err != nil {
-			return fmt.Errorf("set the provider up: %w", err)
-		}
-	}
-	before := t.shop.numbersNow()
+	defer t.webhooksAsUsual()
+	defer t.place.sandbox.ClearFaults()
+	before, sentBefore := t.shop.numbersNow(), t.webhooksSoFar()
+	storm := stormReport{Orders: len(plan), Answers: map[string]int{}, Faults: map[string]int{}}
 	begun := time.Now()
 	replies, err := t.placeAll(ctx, plan)
-	if err != nil {
-		r.Problems = append(r.Problems, err.Error())
-	}
-	storm := stormReport{Orders: len(plan), Answers: map[string]int{}, Faults: map[string]int{}, OrdersMS: time.Since(begun).Milliseconds()}
-	if err := t.finishAll(ctx); err != nil {
-		r.Problems = append(r.Problems, err.Error())
-	}
+	storm.OrdersMS = time.Since(begun).Milliseconds()
+	err = errors.Join(err, t.finishAll(ctx))
 	storm.RecoveredMS = time.Since(begun).Milliseconds() - storm.OrdersMS
+	later, failed := t.doLater(ctx, plan, replies)
+	storm.Later = later
+	err = errors.Join(err, failed)
+	storm.LaterMS = time.Since(begun).Milliseconds() - storm.OrdersMS - storm.RecoveredMS
 	for i, p := range plan {
 		storm.Answers[replies[i].String()]++
 		if p.twice {
@@ -154,12 +184,38 @@ func playStorm(ctx context.Context, t *tour, r *sceneReport) error {
 	for _, fault := range t.place.sandbox.Faults() {
 		storm.Faults[string(fault.Kind)] += fault.Fired
 	}
-	t.place.sandbox.ClearFaults()
-	after := t.shop.numbersNow()
+	after, sentAfter := t.shop.numbersNow(), t.webhooksSoFar()
 	storm.Requests, storm.LostAnswers, storm.ToldToWait = after.sent-before.sent, after.lost-before.lost, after.waited-before.waited
+	storm.Webhooks = map[string]int{
+		"delivered": sentAfter.Delivered - sentBefore.Delivered, "lost": sentAfter.Lost - sentBefore.Lost,
+	}
 	t.report.Storm = storm
 	r.CameBack = storm.String()
-	return nil
+	return err
+}
+
+// prepareStorm has the stock that the storm needs, and all providers misbehave.
+func (t *tour) prepareStorm(ctx context.Context, plan []plannedOrder) error {
+	if err := t.shop.putStock(ctx, limited, limitedStock(plan)); err != nil {
+		return err
+	}
+	t.stockBefore[limited] = limitedStock(plan)
+	for _, fault := range stormFaults(t.options.seed) {
+		if err := t.place.sandbox.AddFault(fault); err != nil {
+			return fmt.Errorf("set the providers up: %w", err)
+		}
+	}
+	return t.setWorstWebhooks(0.5)
+}
+
+// webhooksSoFar adds the providers' webhooks up.
+func (t *tour) webhooksSoFar() sandbox.WebhookStatus {
+	var sum sandbox.WebhookStatus
+	for _, status := range t.place.sandbox.Webhooks() {
+		sum.Delivered += status.Delivered
+		sum.Lost += status.Lost
+	}
+	return sum
 }
 
 // String tells of the storm in a few lines.
@@ -170,10 +226,12 @@ func (s stormReport) String() string {
 	}
 	const perSecond = 1000
 	return fmt.Sprintf("%s, in %.1f s (%d orders a second)\n%d requests, %d of them answered 409; %s sent twice at once\n"+
-		"%s: %s\n%s finished by themselves later, the last %.1f s after the last answer",
+		"%s: %s\n%s finished by themselves later, the last %.1f s after the last answer\n"+
+		"then, in %.1f s: %s\n%d webhooks came, copies included, and %d were lost on the way",
 		inWords(s.Answers), float64(s.OrdersMS)/perSecond, int64(s.Orders)*perSecond/max(s.OrdersMS, 1),
 		s.Requests, s.ToldToWait, counted(s.SentTwice, "order"),
-		counted(faults, "fault"), inWords(s.Faults), counted(s.LaterEnds, "order"), float64(s.RecoveredMS)/perSecond)
+		counted(faults, "fault"), inWords(s.Faults), counted(s.LaterEnds, "order"), float64(s.RecoveredMS)/perSecond,
+		float64(s.LaterMS)/perSecond, inWords(s.Later), s.Webhooks["delivered"], s.Webhooks["lost"])
 }
 
 // inWords lists numbers with their names, the largest first.
@@ -197,23 +255,51 @@ func inWords(numbers map[string]int) string {
 func (t *tour) placeAll(ctx context.Context, plan []plannedOrder) ([]reply, error) {
 	progress := t.screen.progress("orders", len(plan))
 	defer progress.end()
-	replies, errs := make([]reply, len(plan)), make([]error, len(plan))
+	replies := make([]reply, len(plan))
+	errs := t.inParallel(len(plan), func(i int) error {
+		defer progress.step()
+		if i == len(plan)/2 {
+			if err := t.restart(ctx); err != nil {
+				return err
+			}
+		}
+		var err error
+		replies[i], err = t.placePlanned(ctx, plan[i])
+		return err
+	})
+	return replies, summarize(errs)
+}
+
+// restart kills the server, and starts another one after a while in which shops and webhooks meet nobody.
+func (t *tour) restart(ctx context.Context) error {
+	const pause = 500 * time.Millisecond
+	if err := t.server.kill(); err != nil {
+		return err
+	}
+	if err := wait(ctx, pause); err != nil {
+		return err
+	}
+	return t.startServer(ctx)
+}
+
+// inParallel works through a list, so many at a time as the demo is to have.
+func (t *tour) inParallel(count int, work func(i int) error) []error {
+	errs := make([]error, count)
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range t.options.concurrency {
 		workers.Go(func() {
 			for i := range next {
-				replies[i], errs[i] = t.placePlanned(ctx, plan[i])
-				progress.step()
+				errs[i] = work(i)
 			}
 		})
 	}
-	for i := range plan {
+	for i := range count {
 		next <- i
 	}
 	close(next)
 	workers.Wait()
-	return replies, summarize(errs)
+	return errs
 }
 
 func (t *tour) placePlanned(ctx context.Context, p plannedOrder) (reply, error) {
@@ -236,7 +322,7 @@ func summarize(errs []error) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s without an answer, the first: %w", counted(len(errs), "order"), errs[0])
+	return fmt.Errorf("%s did not go as they should, the first: %w", counted(len(errs), "order"), errs[0])
 }
 
 // finishAll waits until no order is on its way any more. It gives up when that takes many times as long as it ought to.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"paysaga/api"
+	"paysaga/providers/sandbox"
 )
 
 func TestPlanIsAFunctionOfTheSeed(t *testing.T) {
@@ -27,12 +29,17 @@ func TestPlanIsAFunctionOfTheSeed(t *testing.T) {
 func TestPlanHasWhatTheStormIsAbout(t *testing.T) {
 	t.Parallel()
 	plan := planOrders(1, 500)
-	keys, methods, skus, twice := map[string]bool{}, map[string]int{}, map[string]int64{}, 0
+	keys, skus, found := map[string]bool{}, map[string]int64{}, map[string]int{}
 	for _, p := range plan {
 		keys[p.key] = true
-		methods[p.order.Payment.Method]++
+		payment := p.order.Payment
+		found[payment.Provider+" "+payment.Method]++
+		found[payment.Provider+" then "+string(p.then)]++
 		if p.twice {
-			twice++
+			found["twice"]++
+		}
+		if held := payment.Capture == api.CaptureModeManual; held != (p.then == captureHold || p.then == cancelHold) {
+			t.Errorf("order %s: held %t, then %q", p.key, held, p.then)
 		}
 		var sum int64
 		for _, item := range p.order.Items {
@@ -46,13 +53,34 @@ func TestPlanHasWhatTheStormIsAbout(t *testing.T) {
 	if len(keys) != len(plan) {
 		t.Errorf("%d orders have %d keys", len(plan), len(keys))
 	}
-	for name, number := range map[string]int{"declines": methods[declinedCard], "bank debits": methods["pm_sepaDebit"], "double clicks": twice} {
-		if number == 0 {
-			t.Errorf("the plan has no %s", name)
+	want := func(name string) {
+		if found[name] == 0 {
+			t.Errorf("the plan has no %q", name)
+		}
+	}
+	want("twice")
+	for _, p := range testProviders {
+		for _, what := range []string{p.good, p.declined, p.slow, "then capture", "then cancel", "then refund"} {
+			want(p.name + " " + what)
 		}
 	}
 	if got, want := limitedStock(plan), skus[limited]/2; got != want || want == 0 {
 		t.Errorf("of what runs out %d are in stock; %d of %d expected", got, want, skus[limited])
+	}
+}
+
+// The sandbox takes a bounded number of faults, and every call that moves money meets some at every provider.
+func TestStormFaults(t *testing.T) {
+	t.Parallel()
+	box := sandbox.New(sandbox.Options{})
+	t.Cleanup(box.Close)
+	for _, fault := range stormFaults(1) {
+		if err := box.AddFault(fault); err != nil {
+			t.Error(err)
+		}
+		if fault.Provider == "adyen" && fault.Kind == sandbox.FaultErrorBefore {
+			t.Error("Adyen gets an error after which it must not be asked again, and of which it announces nothing")
+		}
 	}
 }
 
@@ -75,7 +103,9 @@ func TestRepeatAfter(t *testing.T) {
 		{"lost answer", reply{}, lost, 1, 50 * time.Millisecond, true},
 		{"lost answer again", reply{}, lost, 3, 200 * time.Millisecond, true},
 		{"lost answer for long", reply{}, lost, 1000, 5 * time.Second, true},
-		{"in progress", reply{status: http.StatusConflict, retryAfter: 2 * time.Second}, nil, 1, 2 * time.Second, true},
+		{"in progress", problemReply(409, "request-in-progress", 2*time.Second), nil, 1, 2 * time.Second, true},
+		{"order busy", problemReply(409, "order-busy", time.Second), nil, 1, time.Second, true},
+		{"a conflict that stays", problemReply(409, "refund-instead", 0), nil, 1, 0, false},
 		{"rate limited", reply{status: http.StatusTooManyRequests, retryAfter: time.Second}, nil, 1, time.Second, true},
 		{"unavailable, for very long", reply{status: http.StatusServiceUnavailable, retryAfter: time.Hour}, nil, 1, 5 * time.Second, true},
 		{"server error", reply{status: http.StatusInternalServerError}, nil, 1, 50 * time.Millisecond, true},
@@ -90,17 +120,60 @@ func TestRepeatAfter(t *testing.T) {
 	}
 }
 
+func problemReply(status int, slug string, retryAfter time.Duration) reply {
+	return reply{status: status, body: []byte(`{"type":"/problems/` + slug + `"}`), retryAfter: retryAfter}
+}
+
+func TestReplyTellsItsOrder(t *testing.T) {
+	t.Parallel()
+	const id = "5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71"
+	for name, test := range map[string]struct {
+		reply reply
+		want  string
+	}{
+		"an order":             {reply{status: http.StatusCreated, body: []byte(`{"id":"` + id + `"}`)}, id},
+		"a problem of one":     {reply{status: http.StatusPaymentRequired, body: []byte(`{"instance":"/v1/orders/` + id + `"}`)}, id},
+		"a problem of refunds": {reply{status: http.StatusUnprocessableEntity, body: []byte(`{"instance":"/v1/orders/` + id + `/refunds/x"}`)}, id},
+		"a problem of none":    {reply{status: http.StatusConflict, body: []byte(`{}`)}, uuid.Nil.String()},
+		"no answer":            {reply{}, uuid.Nil.String()},
+	} {
+		if got := test.reply.orderID().String(); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestShopNoticesASecondAnswer(t *testing.T) {
 	t.Parallel()
-	s := newShop("")
-	s.keep("key", reply{status: http.StatusCreated, body: []byte("a")})
-	s.keep("key", reply{status: http.StatusCreated, body: []byte("a"), replayed: true})
-	if _, contradicted := s.told(); len(contradicted) != 0 {
-		t.Errorf("a true repeat is taken for a contradiction: %q", contradicted)
+	for _, path := range []string{ordersPath, ordersPath + "/1/refunds"} {
+		s := newShop("")
+		s.keep(path, "key", reply{status: http.StatusConflict, body: []byte("not yet")})
+		s.keep(path, "key", reply{status: http.StatusCreated, body: []byte("a")})
+		s.keep(path, "key", reply{status: http.StatusCreated, body: []byte("a"), replayed: true})
+		s.keep(path+"/other", "key", reply{status: http.StatusCreated, body: []byte("of another path")})
+		if _, _, contradicted := s.told(); len(contradicted) != 0 {
+			t.Errorf("%s: a true repeat is taken for a contradiction: %q", path, contradicted)
+		}
+		s.keep(path, "key", reply{status: http.StatusCreated, body: []byte("b")})
+		if _, _, contradicted := s.told(); len(contradicted) != 1 {
+			t.Errorf("%s: got %q, want one contradiction", path, contradicted)
+		}
 	}
-	s.keep("key", reply{status: http.StatusCreated, body: []byte("b")})
-	if _, contradicted := s.told(); len(contradicted) != 1 {
-		t.Errorf("got %q, want one contradiction", contradicted)
+}
+
+func TestTellParts(t *testing.T) {
+	t.Parallel()
+	parts := make([]part, len(testProviders))
+	for i, p := range testProviders {
+		parts[i].provider, parts[i].CameBack = p, "201"
+	}
+	parts[1].CameBack = "202"
+	if got, want := tellParts(parts), "stripe, paypal  201\nadyen           202"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	parts[1].CameBack = ""
+	if got, want := tellParts(parts), "stripe, paypal  201"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

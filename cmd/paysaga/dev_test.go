@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"paysaga/api"
 	"paysaga/internal/pgdev/pgtest"
+	"paysaga/providers/sandbox"
 )
 
 // running is a run of the program that goes on until it is told to end.
@@ -122,7 +125,11 @@ func startDev(t *testing.T, dir string, environ ...string) (*running, devFile) {
 		!strings.HasPrefix(file.DatabaseURL, "postgres://") {
 		t.Errorf("dev.json: %s", content)
 	}
-	for _, name := range []string{"DATABASE_URL", "STRIPE_API_KEY", "STRIPE_BASE_URL", "PAYSAGA_ENCRYPTION_KEYS"} {
+	for _, name := range []string{
+		"DATABASE_URL", "PAYSAGA_ENCRYPTION_KEYS", "STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRETS", "STRIPE_BASE_URL",
+		"ADYEN_API_KEY", "ADYEN_MERCHANT_ACCOUNT", "ADYEN_HMAC_KEYS", "ADYEN_BASE_URL",
+		"PAYPAL_CLIENT_ID", "PAYPAL_CLIENT_SECRET", "PAYPAL_WEBHOOK_ID", "PAYPAL_WEBHOOK_VERIFY", "PAYPAL_BASE_URL",
+	} {
 		if file.Env[name] == "" {
 			t.Errorf("%s is not in the settings for others", name)
 		}
@@ -135,8 +142,10 @@ func startDev(t *testing.T, dir string, environ ...string) (*running, devFile) {
 	return r, file
 }
 
-const devOrder = `{"currency":"EUR","amount":3998,"items":[{"sku":"TSHIRT-M","quantity":2,"unit_amount":1999}],` +
-	`"payment":{"provider":"stripe","method":"pm_card_visa"}}`
+const (
+	devPayment = `{"provider":"stripe","method":"pm_card_visa"}`
+	devOrder   = `{"currency":"EUR","amount":3998,"items":[{"sku":"TSHIRT-M","quantity":2,"unit_amount":1999}],"payment":` + devPayment + `}`
+)
 
 // call sends a request and gives the status and the body.
 func call(t *testing.T, method, url, apiKey, idempotencyKey, body string) (int, string) {
@@ -176,6 +185,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("the charge is not in the ledger: %s", ledger)
 	}
 	checkCommandsOnDev(t, dir, order)
+	checkProvidersOnDev(t, file)
 	paysaga(t, nil, "dev", "--dir", dir, "--addr", "127.0.0.1:0").refused(t, exitFailed, strconv.Itoa(file.PID))
 	if _, err := os.Stat(filepath.Join(dir, "dev.json")); err != nil {
 		t.Fatal("the second dev took the first one's file away")
@@ -195,6 +205,60 @@ func TestDev(t *testing.T) {
 		t.Errorf("after another start: %d %s", status, again)
 	}
 	dev.terminate(t)
+}
+
+// Each provider is paid through, and its webhooks reach the API, which takes them.
+func checkProvidersOnDev(t *testing.T, file devFile) {
+	t.Helper()
+	for _, payment := range []string{
+		`{"provider":"adyen","method":"stored_APPROVED"}`, `{"provider":"paypal","method":"vault_COMPLETED"}`,
+	} {
+		if order := orderOnDev(t, file, http.StatusCreated, payment); order.Status != api.OrderStatusConfirmed {
+			t.Errorf("order by %s is %s", payment, order.Status)
+		}
+	}
+	checkApprovalOnDev(t, file)
+	_, text := call(t, http.MethodPost, file.SandboxURL+"/_sandbox/webhooks/flush", "", "", "") // those sent just now included
+	sent := readJSON[map[string][]sandbox.WebhookStatus](t, text)["webhooks"]
+	if len(sent) != 3 {
+		t.Errorf("webhooks: %s", text)
+	}
+	for _, w := range sent {
+		if w.Delivered == 0 || w.Waiting > 0 || w.Abandoned > 0 {
+			t.Errorf("%s: %d webhooks taken, %d not taken yet, %d given up", w.Provider, w.Delivered, w.Waiting, w.Abandoned)
+		}
+	}
+}
+
+// A wallet is approved on a page of the sandbox; who comes back finds the order confirmed.
+func checkApprovalOnDev(t *testing.T, file devFile) {
+	t.Helper()
+	order := orderOnDev(t, file, http.StatusAccepted, `{"provider":"paypal","method":"wallet"}`)
+	if order.NextAction == nil || !strings.HasPrefix(order.NextAction.URL, file.SandboxURL+"/paypal/") {
+		t.Fatalf("a wallet's next action: %+v", order.NextAction)
+	}
+	path := "/_sandbox/payments/" + order.Payment.ProviderReference + "/approve"
+	if status, text := call(t, http.MethodPost, file.SandboxURL+path, "", "", ""); status != http.StatusOK {
+		t.Fatalf("approve: %d %s", status, text)
+	}
+	for deadline := time.Now().Add(programLimit); order.Status == api.OrderStatusAwaiting && time.Now().Before(deadline); {
+		noError(t, wait(t.Context(), pollPause))
+		_, text := call(t, http.MethodGet, file.BaseURL+"/v1/orders/"+order.ID.String(), file.MerchantKey, "", "")
+		order = readJSON[api.Order](t, text)
+	}
+	if order.Status != api.OrderStatusConfirmed {
+		t.Errorf("an approved order is %s", order.Status)
+	}
+}
+
+func orderOnDev(t *testing.T, file devFile, want int, payment string) api.Order {
+	t.Helper()
+	body := strings.Replace(devOrder, devPayment, payment, 1)
+	status, answer := call(t, http.MethodPost, file.BaseURL+"/v1/orders", file.MerchantKey, "order-"+uuid.NewString(), body)
+	if status != want {
+		t.Fatalf("order by %s: %d, want %d: %s", payment, status, want, answer)
+	}
+	return readJSON[api.Order](t, answer)
 }
 
 // The other commands find a running dev by its folder.

@@ -15,10 +15,13 @@ func newServeCommand() *cobra.Command {
 	var address, roleName string
 	command := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the API and the recovery worker",
-		Long: `Runs the API and the recovery worker on the database that DATABASE_URL names, until SIGTERM
-or SIGINT. Then it takes no more orders, lets those that run finish for PAYSAGA_DRAIN_TIMEOUT, and hands the
-rest back, so that another process goes on with them at once. Any number of processes may run on one database.
+		Short: "Run the API, the providers' webhooks and the workers",
+		Long: `Runs the API and the workers on the database that DATABASE_URL names, until SIGTERM or SIGINT. The API also takes the
+providers' webhooks, at /webhooks/stripe, /webhooks/adyen and /webhooks/paypal, and stores them; the workers apply
+them, and take up the orders that another process left.
+
+At the end it takes no more orders, lets those that run finish for PAYSAGA_DRAIN_TIMEOUT, and hands the rest back, so that
+another process goes on with them at once. Any number of processes may run on one database.
 
 The schema must be up to date: run "paysaga migrate up" before.
 
@@ -27,7 +30,7 @@ Settings, from the environment:
 		Example: `  export DATABASE_URL=postgres://paysaga@db/paysaga STRIPE_API_KEY=sk_test_…
   export PAYSAGA_ENCRYPTION_KEYS=k1:$(openssl rand -base64 32)
   paysaga serve
-  paysaga serve --role worker   # recovery alone, beside API processes with --role api`,
+  paysaga serve --role worker   # the workers alone, beside API processes with --role api`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := parseRole(roleName)

@@ -47,6 +47,9 @@ func TestServeRefusesSettings(t *testing.T) {
 		"live key at sandbox":   {map[string]string{"STRIPE_API_KEY": "sk_live_correct-horse"}, []string{"STRIPE_BASE_URL: points at this machine"}},
 		"drain below call":      {map[string]string{"PAYSAGA_DRAIN_TIMEOUT": "5s"}, []string{"PAYSAGA_DRAIN_TIMEOUT: is 5s, shorter than PAYSAGA_CALL_TIMEOUT"}},
 		"retention below await": {map[string]string{"PAYSAGA_RETENTION": "48h", "PAYSAGA_AWAIT_DEADLINE": "48h"}, []string{"PAYSAGA_RETENTION: is 48h, not longer"}},
+		"half of Adyen":         {map[string]string{"ADYEN_API_KEY": "correct-horse"}, []string{"ADYEN_API_KEY: is set, but ADYEN_MERCHANT_ACCOUNT and ADYEN_HMAC_KEYS are not"}},
+		"half of PayPal":        {map[string]string{"PAYPAL_CLIENT_SECRET": "correct-horse"}, []string{"PAYPAL_CLIENT_SECRET: is set, but PAYPAL_CLIENT_ID is not"}},
+		"broken webhook secret": {map[string]string{"STRIPE_WEBHOOK_SECRETS": "correct-horse"}, []string{"STRIPE_WEBHOOK_SECRETS: holds at place 1 no webhook secret"}},
 		"wrong unit":            {map[string]string{"PAYSAGA_LEASE": "30"}, []string{"PAYSAGA_LEASE: is no duration"}},
 		"mistyped name":         {map[string]string{"PAYSAGA_LEESE": "30s"}, []string{"PAYSAGA_LEESE: is no setting of paysaga; did you mean PAYSAGA_LEASE?"}},
 		"many": {

@@ -8,13 +8,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
 	"paysaga/internal/config"
 	"paysaga/internal/httpapi"
 	"paysaga/internal/postgres"
-	"paysaga/providers/stripe"
+	"paysaga/internal/webhook"
 	"paysaga/saga"
 )
 
@@ -25,6 +26,8 @@ const (
 	// recoveryConcurrency is how many sagas recovery drives beside them: enough to catch up after an outage, few enough not
 	// to fall on a provider that has just come back.
 	recoveryConcurrency = 16
+	// inboxConcurrency is how many of the providers' events are brought to their sagas at once, for the same reasons.
+	inboxConcurrency = 16
 	// maxConnections bounds the database connections of one process. A connection is held for a transaction only, never
 	// for a provider call, so few serve many sagas.
 	maxConnections = 32
@@ -34,11 +37,12 @@ const (
 
 var errNoSchema = errors.New("the database has no schema of paysaga yet: run \"paysaga migrate up\"")
 
-// system is paysaga as one process runs it: the API, the recovery worker, or both.
+// system is paysaga as one process runs it: the API with the webhooks, the workers, or both.
 type system struct {
 	store    *postgres.Store
 	runner   *saga.Runner
 	recovery *saga.Recovery
+	inbox    *webhook.Inbox
 	handler  http.Handler
 	drain    time.Duration
 	logger   *slog.Logger
@@ -80,13 +84,36 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err != nil {
 		return nil, fmt.Errorf("set up recovery: %w", err)
 	}
+	inbox, err := newInbox(store, runner, c, logger)
+	if err != nil {
+		return nil, err
+	}
 	handler, err := httpapi.New(httpapi.Config{
-		Store: store, Runner: runner, Retention: c.Retention, MaxBody: c.MaxBody, Logger: logger,
+		Store: store, Runner: runner, Webhooks: inbox, Retention: c.Retention, MaxBody: c.MaxBody, Logger: logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the API: %w", err)
 	}
-	return &system{store: store, runner: runner, recovery: recovery, handler: handler, drain: c.DrainTimeout, logger: logger}, nil
+	return &system{
+		store: store, runner: runner, recovery: recovery, inbox: inbox, handler: handler, drain: c.DrainTimeout, logger: logger,
+	}, nil
+}
+
+// newInbox makes the inbox for webhooks. It looks for events of other processes, and for those that are due again, as often as
+// recovery looks for sagas.
+func newInbox(store *postgres.Store, runner *saga.Runner, c config.Config, logger *slog.Logger) (*webhook.Inbox, error) {
+	endpoints, err := newWebhookEndpoints(c)
+	if err != nil {
+		return nil, err
+	}
+	inbox, err := webhook.New(webhook.Config{
+		Store: store, Runner: runner, Endpoints: endpoints,
+		Interval: c.RecoveryInterval, Concurrency: inboxConcurrency, Logger: logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the webhooks: %w", err)
+	}
+	return inbox, nil
 }
 
 // checkSchema says what to do where the schema is missing.
@@ -98,31 +125,18 @@ func checkSchema(ctx context.Context, store *postgres.Store) error {
 	return err
 }
 
-func newProviders(c config.Config) (map[string]saga.Provider, error) {
-	adapters := map[string]saga.Provider{}
-	if c.Stripe.Configured() {
-		adapter, err := stripe.New(stripe.Config{
-			APIKey: c.Stripe.APIKey.Reveal(), BaseURL: c.Stripe.BaseURL, CallTimeout: c.CallTimeout,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("set up Stripe: %w", err)
-		}
-		adapters[adapter.Name()] = saga.WithBreaker(adapter)
-	}
-	return adapters, nil
-}
-
 // role is which part of the system a process runs.
 type role struct{ api, worker bool }
 
 // run serves until ctx ends, then lets what runs finish and hands back what does not. A nil listener serves no API.
 func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
 	defer s.store.Close()
-	ctx, stop := context.WithCancel(ctx) // also ends the worker when the API fails
+	ctx, stop := context.WithCancel(ctx) // also ends the workers when the API fails
 	defer stop()
 	var workers sync.WaitGroup
 	if r.worker {
 		workers.Go(func() { s.recovery.Run(ctx) })
+		workers.Go(func() { s.inbox.Run(ctx) })
 	}
 	server := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
@@ -172,3 +186,17 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 func baseURL(listener net.Listener) string { return "http://" + listener.Addr().String() }
+
+// localURL is how another program on this machine finds a listener, also one that listens on all addresses.
+func localURL(listener net.Listener) string {
+	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsUnspecified() {
+		return "http://127.0.0.1:" + strconv.Itoa(address.Port)
+	}
+	return baseURL(listener)
+}
+
+// isLoopback tells whether localURL's address is one that only this machine has.
+func isLoopback(listener net.Listener) bool {
+	address, ok := listener.Addr().(*net.TCPAddr)
+	return ok && (address.IP.IsLoopback() || address.IP.IsUnspecified())
+}

@@ -7,7 +7,6 @@ package config
 
 import (
 	"log/slog"
-	"strings"
 	"time"
 
 	"paysaga/internal/seal"
@@ -27,25 +26,13 @@ type Config struct {
 
 	MaxBody        int64      // the longest request body, in bytes
 	EncryptionKeys *seal.Ring // seals the answers kept under keys
-	Stripe         Stripe
+
+	Stripe Stripe // of the three, those that are configured
+	Adyen  Adyen
+	PayPal PayPal
 
 	LogFormat LogFormat
 	LogLevel  slog.Level
-}
-
-// Stripe is how to reach Stripe, when it is configured.
-type Stripe struct {
-	APIKey  Secret
-	BaseURL string // without a slash at the end
-}
-
-// Configured tells whether orders can be paid through Stripe.
-func (s Stripe) Configured() bool { return s.APIKey != "" }
-
-// live tells whether the key moves real money: Stripe writes the mode into it, sk_live_… or rk_live_….
-func (s Stripe) live() bool {
-	_, rest, _ := strings.Cut(s.APIKey.Reveal(), "_")
-	return strings.HasPrefix(rest, "live_")
 }
 
 // LogFormat is how log records are written.

@@ -1,11 +1,5 @@
 package config
 
-import (
-	"net/netip"
-	"net/url"
-	"strings"
-)
-
 // contradiction is a rule that looks at more than one setting. It is not checked when one of those it needs is broken by
 // itself, so that one mistake gives one line.
 type contradiction struct {
@@ -17,51 +11,12 @@ type contradiction struct {
 //
 // There is none between PAYSAGA_CALL_TIMEOUT and PAYSAGA_LEASE: the lease is renewed while a call runs.
 func contradictions() []contradiction {
-	return []contradiction{
-		{[]string{stripeKeyName, stripeBaseURLName}, checkProvider},
-		{[]string{stripeKeyName, stripeBaseURLName}, checkStripeKeyFitsURL},
-		{[]string{callTimeoutName, drainTimeoutName}, checkDrain},
-		{[]string{awaitDeadlineName, retentionName}, checkRetention},
-	}
-}
-
-// checkProvider: without a provider no order could ever be paid.
-func checkProvider(e environment, c Config) *SettingError {
-	_, hasURL := e[stripeBaseURLName]
-	if !c.Stripe.Configured() && hasURL {
-		return problemf(stripeBaseURLName, "is set, but %s is not; set the key too, or unset the URL", stripeKeyName)
-	}
-	if !c.Stripe.Configured() {
-		return problemf(stripeKeyName, "is not set, and no payment provider is configured; set it to turn Stripe on")
-	}
-	return nil
-}
-
-// checkStripeKeyFitsURL keeps a key that moves real money away from a sandbox and off unencrypted wires.
-func checkStripeKeyFitsURL(_ environment, c Config) *SettingError {
-	if !c.Stripe.live() {
-		return nil
-	}
-	base, err := url.Parse(c.Stripe.BaseURL)
-	if err != nil {
-		return problemf(stripeBaseURLName, "%s", errBaseURL)
-	}
-	if isLoopback(base.Hostname()) {
-		return problemf(stripeBaseURLName, "points at this machine, but %s is a live key; use a test key with a sandbox, or unset the URL",
-			stripeKeyName)
-	}
-	if base.Scheme != "https" {
-		return problemf(stripeBaseURLName, "is not encrypted, but %s is a live key; use https", stripeKeyName)
-	}
-	return nil
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	if err != nil {
-		return strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
-	}
-	return address.Unmap().IsLoopback() || address.IsUnspecified()
+	return append(
+		providerContradictions(),
+		contradiction{[]string{callTimeoutName, drainTimeoutName}, checkDrain},
+		contradiction{[]string{awaitDeadlineName, retentionName}, checkRetention},
+		contradiction{[]string{retentionName}, checkMemory},
+	)
 }
 
 // checkDrain: a server that stops must outwait its own provider calls, else every deploy makes outcomes unknown.

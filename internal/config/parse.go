@@ -18,8 +18,6 @@ var (
 	errDatabaseURL = errors.New("is no PostgreSQL address; write it as postgres://user:password@host:5432/database")
 	errAddr        = errors.New("is no address to listen on; write it as host:port, such as 127.0.0.1:8080")
 	errBaseURL     = errors.New("is no base URL; write it as https://host or https://host/path, without user, query or fragment")
-	errStripeKey   = errors.New("is no secret key of Stripe; it starts with sk_test_, sk_live_, rk_test_ or rk_live_")
-	errPublishable = errors.New("is a publishable key, which cannot take payments; use the secret key, sk_…")
 	errLogFormat   = errors.New("must be text or json")
 	errLogLevel    = errors.New("must be debug, info, warn or error")
 	errNoDuration  = errors.New("is no duration; write a number and its unit, such as 500ms, 30s or 720h")
@@ -79,19 +77,6 @@ func parseBaseURL(field *string, value string) error {
 		return errBaseURL
 	}
 	*field = strings.TrimRight(base.String(), "/")
-	return nil
-}
-
-func parseStripeKey(field *Secret, value string) error {
-	if strings.HasPrefix(value, "pk_") {
-		return errPublishable
-	}
-	kind, name, _ := strings.Cut(value, "_")
-	mode, random, _ := strings.Cut(name, "_")
-	if (kind != "sk" && kind != "rk") || (mode != "test" && mode != "live") || random == "" || strings.ContainsAny(random, " \t\r\n") {
-		return errStripeKey
-	}
-	*field = Secret(value)
 	return nil
 }
 

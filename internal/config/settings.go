@@ -77,8 +77,8 @@ const (
 	minDrainTimeout = 100 * time.Millisecond
 	maxDrainTimeout = 10 * time.Minute // no supervisor waits longer before it kills
 
-	// minRetention is the longest time in which a provider remembers a key: Stripe, 24 hours. If paysaga forgot earlier, a
-	// late retry would be a new order here while the provider could still tell that it is not.
+	// minRetention is the shortest memory that clients may count on, as it is Stripe's promise, which they know. Each provider
+	// that is on asks for its own memory besides (see memories).
 	minRetention = 24 * time.Hour
 	maxRetention = 366 * 24 * time.Hour // answers hold customers' data, and are not kept for ever
 )
@@ -91,13 +91,13 @@ const (
 
 // allSettings is the one table of all settings.
 func allSettings() []setting {
-	return slices.Concat(connectionSettings(), providerSettings(), timeSettings(), logSettings())
+	return slices.Concat(
+		connectionSettings(), stripeSettings(), adyenSettings(), paypalSettings(), timeSettings(), logSettings(),
+	)
 }
 
 // Names that more than one place needs.
 const (
-	stripeKeyName     = "STRIPE_API_KEY"
-	stripeBaseURLName = "STRIPE_BASE_URL"
 	callTimeoutName   = "PAYSAGA_CALL_TIMEOUT"
 	drainTimeoutName  = "PAYSAGA_DRAIN_TIMEOUT"
 	awaitDeadlineName = "PAYSAGA_AWAIT_DEADLINE"
@@ -132,19 +132,6 @@ func connectionSettings() []setting {
 	}
 }
 
-func providerSettings() []setting {
-	return []setting{
-		{Setting{
-			Name: stripeKeyName, Secret: true,
-			Description: "Stripe's secret or restricted key, `sk_…` or `rk_…`. Turns Stripe on.",
-		}, func(c *Config, value string) error { return parseStripeKey(&c.Stripe.APIKey, value) }},
-		{Setting{
-			Name: stripeBaseURLName, Default: "https://api.stripe.com",
-			Description: "Where Stripe's API is. Set it only to use the sandbox or a proxy.",
-		}, func(c *Config, value string) error { return parseBaseURL(&c.Stripe.BaseURL, value) }},
-	}
-}
-
 func timeSettings() []setting {
 	return []setting{
 		durationSetting("PAYSAGA_LEASE", "30s", minLease, maxLease,
@@ -163,7 +150,7 @@ func timeSettings() []setting {
 			"How long a stopping server lets running orders finish. Not shorter than a provider call.",
 			func(c *Config) *time.Duration { return &c.DrainTimeout }),
 		durationSetting(retentionName, "720h", minRetention, maxRetention,
-			"How long an idempotency key keeps its answer. Not shorter than the providers remember theirs.",
+			"How long an idempotency key keeps its answer. Not shorter than the providers that are on remember theirs.",
 			func(c *Config) *time.Duration { return &c.Retention }),
 	}
 }

@@ -32,13 +32,37 @@ func (s *server) decode(w http.ResponseWriter, r *http.Request, schema string, t
 	if err := checkContentType(r.Header); err != nil {
 		return err
 	}
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	return s.decodeBody(body, schema, target)
+}
+
+// decodeIfAny is decode for a body that may be missing. The target stays as it is then.
+func (s *server) decodeIfAny(w http.ResponseWriter, r *http.Request, schema string, target any) error {
+	body, err := s.readBody(w, r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if err := checkContentType(r.Header); err != nil {
+		return err
+	}
+	return s.decodeBody(body, schema, target)
+}
+
+func (s *server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return newProblem(bodyTooLarge, "The body has more than %d bytes.", tooLarge.Limit)
+		return nil, newProblem(bodyTooLarge, "The body has more than %d bytes.", tooLarge.Limit)
 	}
 	if err != nil {
-		return newProblem(invalidRequest, "The body did not arrive whole.")
+		return nil, newProblem(invalidRequest, "The body did not arrive whole.")
 	}
+	return body, nil
+}
+
+func (s *server) decodeBody(body []byte, schema string, target any) error {
 	value, err := canonical(body)
 	if err != nil {
 		return err
@@ -159,25 +183,57 @@ func (s *server) checkSchema(name string, value jsontext.Value) error {
 
 // fieldErrors flattens the validator's errors.
 func fieldErrors(err error) []api.FieldError {
-	if several, ok := errors.AsType[openapi3.MultiError](err); ok {
-		places := make([]api.FieldError, 0, len(several))
-		for _, one := range several {
+	var one *openapi3.SchemaError
+	switch known := err.(type) { //nolint:errorlint // an error about a choice holds those of its branches, and it is the outer one that tells
+	case openapi3.MultiError:
+		places := make([]api.FieldError, 0, len(known))
+		for _, one := range known {
 			places = append(places, fieldErrors(one)...)
 		}
 		return places
-	}
-	var one *openapi3.SchemaError
-	if !errors.As(err, &one) {
+	case *openapi3.SchemaError:
+		one = known
+	default:
 		return []api.FieldError{{Detail: "The body does not fit the contract."}}
 	}
 	pointer := jsontext.Pointer("")
 	for _, part := range one.JSONPointer() {
 		pointer = pointer.AppendToken(part)
 	}
+	if choice := choiceError(one, pointer); choice != nil {
+		return choice
+	}
 	if unknown := unknownFields(one, pointer); len(unknown) > 0 {
 		return unknown
 	}
 	return []api.FieldError{{Pointer: string(pointer), Detail: sentence(one.Reason)}}
+}
+
+// choiceError tells of fields of which one is needed, or that exclude each other; nil for an error about anything else. The
+// contract says so by what "oneOf" and "not" require.
+func choiceError(err *openapi3.SchemaError, object jsontext.Pointer) []api.FieldError {
+	var choice []string
+	switch err.SchemaField {
+	case "oneOf":
+		for _, branch := range err.Schema.OneOf {
+			choice = append(choice, branch.Value.Required...)
+		}
+	case "not":
+		choice = err.Schema.Not.Value.Required
+	default:
+		return nil
+	}
+	fields, ok := err.Value.(map[string]any)
+	if !ok || len(choice) == 0 {
+		return []api.FieldError{{Pointer: string(object), Detail: "Value must be an object."}}
+	}
+	given := slices.DeleteFunc(slices.Clone(choice), func(name string) bool { _, given := fields[name]; return !given })
+	if len(given) == 0 {
+		detail := "Either " + strings.Join(choice, " or ") + " is needed."
+		return []api.FieldError{{Pointer: string(object.AppendToken(choice[0])), Detail: detail}}
+	}
+	detail := strings.Join(given, " and ") + " exclude each other."
+	return []api.FieldError{{Pointer: string(object.AppendToken(given[len(given)-1])), Detail: strings.ToUpper(detail[:1]) + detail[1:]}}
 }
 
 // unknownFields names the fields that a closed object must not have; the validator names the object alone.
@@ -287,6 +343,9 @@ func (s *server) failParameter(w http.ResponseWriter, r *http.Request, err error
 		}
 	case errors.As(err, &malformed) && malformed.ParamName == "id":
 		s.fail(w, r, newProblem(notFound, "An order's id is a UUID; this is none."))
+		return
+	case errors.As(err, &malformed) && malformed.ParamName == "refund_id":
+		s.fail(w, r, newProblem(notFound, "A refund's id is a UUID; this is none."))
 		return
 	case errors.As(err, &malformed):
 		s.fail(w, r, parameterProblem(malformed.ParamName, err))

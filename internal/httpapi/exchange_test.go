@@ -28,6 +28,21 @@ func changed(t *testing.T, text, from, to string) string {
 // paidBy is theOrder with another payment method.
 func paidBy(method string) string { return strings.Replace(theOrder, "pm_card_visa", method, 1) }
 
+// payingWith is theOrder with another payment, written out.
+func payingWith(payment string) string {
+	return strings.Replace(theOrder, `{"provider":"stripe","method":"pm_card_visa","capture":"automatic"}`, payment, 1)
+}
+
+// heldBy is theOrder whose money is only held.
+func heldBy(provider, method string) string {
+	return payingWith(`{"provider":"` + provider + `","method":"` + method + `","capture":"manual"}`)
+}
+
+// awaitingAfter is theOrder that keeps its stock when it is declined.
+func awaitingAfter(method string) string {
+	return payingWith(`{"provider":"stripe","method":"` + method + `","on_decline":"await"}`)
+}
+
 // request is an HTTP request, byte for byte.
 type request struct {
 	method, path string
@@ -47,6 +62,19 @@ func (s *shop) placing(key, body string) request {
 	return request{method: http.MethodPost, path: "/v1/orders", body: body, header: http.Header{
 		"Authorization": {"Bearer " + s.merchant}, "Idempotency-Key": {key}, "Content-Type": {"application/json"},
 	}}
+}
+
+// asking is the usual request about an order: /continue, /capture, /cancel, /refunds.
+func (s *shop) asking(key, path, body string) request {
+	r := s.placing(key, body)
+	r.path = path
+	return r
+}
+
+// ask sends a request about an order of the merchant, under a new key.
+func (s *shop) ask(t *testing.T, path, body string) answer {
+	t.Helper()
+	return s.send(t, s.asking(newKeyText(), path, body))
 }
 
 // place sends an order of the merchant.
@@ -106,7 +134,7 @@ func (s *shop) try(ctx context.Context, r request) (answer, error) {
 	for _, key := range r.header.Values("Idempotency-Key") {
 		s.log.secret(key)
 	}
-	for _, secret := range []string{"pm_card_visa", "ada@example.com", "customer-4711"} {
+	for _, secret := range []string{"pm_card_visa", "ada@example.com", "customer-4711", "test_4111111111111111"} {
 		s.log.secret(secret)
 	}
 	sent, err := http.NewRequestWithContext(ctx, r.method, s.api.URL+r.path, strings.NewReader(r.body))

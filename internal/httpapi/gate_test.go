@@ -19,12 +19,13 @@ type gate struct {
 	sent   atomic.Int64
 
 	mutex sync.Mutex
-	hold  *hold // nil: open
+	hold  *hold  // nil: open
+	path  string // what is held: POSTs to addresses that end so
 }
 
-// hold is a time in which charges get no answer.
+// hold is a time in which calls get no answer.
 type hold struct {
-	arrived chan struct{} // a value for each charge that is held
+	arrived chan struct{} // a value for each call that is held
 	opened  chan struct{}
 	once    sync.Once
 }
@@ -35,12 +36,18 @@ func newGate(next http.Handler) *gate {
 	return g
 }
 
-// holdCharges holds all charges from now on until release, or the end of the test.
+// holdCharges holds all charges through Stripe from now on until release, or the end of the test.
 func (s *shop) holdCharges(t *testing.T) *hold {
 	t.Helper()
-	const room = 100 // more than any test sends, so that a charge never waits to be noticed
+	return s.holdCalls(t, "/stripe/v1/payment_intents")
+}
+
+// holdCalls holds all POSTs to the provider whose address ends so.
+func (s *shop) holdCalls(t *testing.T, path string) *hold {
+	t.Helper()
+	const room = 100 // more than any test sends, so that a call never waits to be noticed
 	h := &hold{arrived: make(chan struct{}, room), opened: make(chan struct{})}
-	s.gate.set(h)
+	s.gate.set(h, path)
 	t.Cleanup(h.release)
 	return h
 }
@@ -48,22 +55,20 @@ func (s *shop) holdCharges(t *testing.T) *hold {
 func (h *hold) release() { h.once.Do(func() { close(h.opened) }) }
 
 // open lets later charges through; those that are held stay held.
-func (g *gate) open() { g.set(nil) }
+func (g *gate) open() { g.set(nil, "") }
 
-func (g *gate) set(h *hold) {
+func (g *gate) set(h *hold, path string) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.hold = h
+	g.hold, g.path = h, path
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/stripe/") {
-		g.sent.Add(1)
-	}
+	g.sent.Add(1)
 	g.mutex.Lock()
-	h := g.hold
+	h, path := g.hold, g.path
 	g.mutex.Unlock()
-	if h == nil || r.Method != http.MethodPost || r.URL.Path != "/stripe/v1/payment_intents" {
+	if h == nil || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, path) {
 		g.next.ServeHTTP(w, r)
 		return
 	}

@@ -1,115 +1,55 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"net/http"
-	"net/mail"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"paysaga/api"
 	"paysaga/internal/idempotency"
-	"paysaga/providers"
 	"paysaga/saga"
 )
 
-// createOrderEndpoint is the scope of an order's key, and a part of every identifier derived from it: it never changes.
-const createOrderEndpoint = "POST /v1/orders"
-
 // CreateOrder takes an order on, or finds what became of it.
 func (s *server) CreateOrder(w http.ResponseWriter, r *http.Request, _ api.CreateOrderParams) {
-	key, err := idempotency.ParseKey(r.Header.Values("Idempotency-Key"))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	var request api.OrderRequest
-	if err := s.decode(w, r, "OrderRequest", &request); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	claim := saga.Claim{
-		AccountID: accountOf(r.Context()), Endpoint: createOrderEndpoint, Key: key,
-		Fingerprint: orderFingerprint(request), Retention: s.Retention,
-	}
-	answer, replayed, err := s.answerOrder(r.Context(), claim, request)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	for name, value := range answer.Headers {
-		w.Header().Set(name, value)
-	}
-	if replayed {
-		w.Header().Set("Idempotency-Replayed", "true")
-	}
-	s.send(w, r, answer.Status, answer.Headers["Content-Type"], answer.Body)
+	s.answerKeyed(w, r, createOrderEndpoint, func() (intent, error) {
+		var request api.OrderRequest
+		if err := s.decode(w, r, "OrderRequest", &request); err != nil {
+			return intent{}, err
+		}
+		return intent{orderFingerprint(request), func(ctx context.Context, claim saga.Claim) (saga.Answer, error) {
+			return s.beginOrder(ctx, claim, request)
+		}}, nil
+	})
 }
 
-// maxLookups bounds how often a request that lost a race looks again at who won it. Each loss means that somebody else
-// made progress, so a second look nearly always has the answer.
-const maxLookups = 4
-
-// answerOrder finds the one answer for a key: the stored one, or that of a saga which it begins or takes over.
-func (s *server) answerOrder(ctx context.Context, claim saga.Claim, request api.OrderRequest) (saga.Answer, bool, error) {
-	for range maxLookups {
-		record, used, err := s.Store.LookupKey(ctx, claim.AccountID, claim.Endpoint, claim.Key)
-		if err != nil {
-			return saga.Answer{}, false, fmt.Errorf("look key up: %w", err)
-		}
-		answer, replayed, err := s.decideOrder(ctx, record, used, claim, request)
-		if errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) {
-			continue
-		}
-		return answer, replayed, err
-	}
-	return saga.Answer{}, false, waitProblem(0)
-}
-
-func (s *server) decideOrder(
-	ctx context.Context, record idempotency.Record, used bool, claim saga.Claim, request api.OrderRequest,
-) (answer saga.Answer, replayed bool, err error) {
-	claim.Generation = 1
-	if used {
-		switch idempotency.Decide(record, claim.Fingerprint) {
-		case idempotency.Replay:
-			return record.Answer, true, nil
-		case idempotency.Wait:
-			return saga.Answer{}, false, waitProblem(record.LeaseLeft)
-		case idempotency.Mismatch:
-			return saga.Answer{}, false, newProblem(keyReused, "This key was used for another request. Use a new key for a new order.")
-		case idempotency.TakeOver:
-			answer, err = s.Runner.TakeOver(ctx, saga.Ref{AccountID: claim.AccountID, Key: record.SagaKey}, record.Fence)
-			return answer, false, err
-		case idempotency.Renew:
-			claim.Generation = record.Generation + 1
-		}
-	}
+func (s *server) beginOrder(ctx context.Context, claim saga.Claim, request api.OrderRequest) (saga.Answer, error) {
 	if err := checkOrder(request); err != nil {
-		return saga.Answer{}, false, err
+		return saga.Answer{}, err
 	}
-	answer, err = s.Runner.Start(ctx, claim, toOrder(request))
+	answer, err := s.Runner.Start(ctx, claim, toOrder(request))
 	var unknown *saga.UnknownSKUError
 	switch {
 	case errors.Is(err, saga.ErrUnknownProvider):
-		detail := fmt.Sprintf("The provider %q is not set up on this server.", request.Payment.Provider)
-		err = &problem{kind: providerUnknown, detail: detail, errors: []api.FieldError{{Pointer: "/payment/provider", Detail: detail}}}
+		err = unknownProvider(request.Payment.Provider)
 	case errors.As(err, &unknown):
 		err = unknownSKUProblem(unknown, request.Items)
 	}
-	return answer, false, err
+	return answer, err
+}
+
+func unknownProvider(name string) *problem {
+	detail := fmt.Sprintf("The provider %q is not set up on this server.", name)
+	return &problem{kind: providerUnknown, detail: detail, errors: []api.FieldError{{Pointer: "/payment/provider", Detail: detail}}}
 }
 
 // unknownSKUProblem names the lines whose SKU has no stock record.
@@ -123,114 +63,44 @@ func unknownSKUProblem(unknown *saga.UnknownSKUError, items []api.Item) *problem
 	return p
 }
 
-// waitProblem asks to come back when the lease ends at the latest; the answer is usually there much sooner, so never to
-// wait longer than a few seconds.
-func waitProblem(leaseLeft time.Duration) *problem {
-	const longest = 5 * time.Second
-	return &problem{
-		kind: inProgress, detail: "An earlier request with this key is being worked on.",
-		retryAfter: min(max(leaseLeft, time.Second), longest),
-	}
-}
-
-// checkOrder checks what the contract's schema cannot say, before anything is written.
-func checkOrder(o api.OrderRequest) error {
-	var places []api.FieldError
-	bad := func(pointer, format string, args ...any) {
-		places = append(places, api.FieldError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
-	}
-	if _, ok := providers.CurrencyExponent(o.Currency); !ok {
-		bad("/currency", "%q is no ISO 4217 currency that people pay in.", o.Currency)
-	}
-	seen := map[string]bool{}
-	var sum int64
-	for i, item := range o.Items {
-		if seen[item.SKU] {
-			bad(fmt.Sprintf("/items/%d/sku", i), "The SKU comes twice; put its pieces on one line.")
-		}
-		seen[item.SKU] = true
-		if item.UnitAmount > 0 && item.Quantity > (math.MaxInt64-sum)/item.UnitAmount {
-			bad(fmt.Sprintf("/items/%d", i), "The line's amount is too large.")
-			break
-		}
-		sum += item.Quantity * item.UnitAmount
-	}
-	if len(places) == 0 && sum != o.Amount {
-		bad("/amount", "The amount is %d, the lines add up to %d.", o.Amount, sum)
-	}
-	if looksLikeCard(o.Payment.Method) {
-		bad("/payment/method", "This looks like a card number, which must never be sent here. Send the provider's token for it.")
-	}
-	places = append(places, checkTexts(o)...)
-	if len(places) > 0 {
-		return &problem{kind: invalidRequest, detail: summary(places), errors: places}
-	}
-	return nil
-}
-
-// longestNoteName is the contract's limit for a name in the metadata; OpenAPI 3.0 has no words for it.
-const longestNoteName = 40
-
-// checkTexts checks those texts of which the schema only knows the length.
-func checkTexts(o api.OrderRequest) []api.FieldError {
-	var places []api.FieldError
-	if o.Customer != nil && o.Customer.Email != "" {
-		if parsed, err := mail.ParseAddress(o.Customer.Email); err != nil || parsed.Address != o.Customer.Email {
-			places = append(places, api.FieldError{Pointer: "/customer/email", Detail: "This is no e-mail address."})
-		}
-	}
-	if o.Payment.ReturnURL != "" {
-		if parsed, err := url.Parse(o.Payment.ReturnURL); err != nil || parsed.Hostname() == "" {
-			places = append(places, api.FieldError{Pointer: "/payment/return_url", Detail: "This is no URL."})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
-		if utf8.RuneCountInString(name) > longestNoteName {
-			pointer := jsontext.Pointer("/metadata").AppendToken(name)
-			detail := fmt.Sprintf("The name has more than %d characters.", longestNoteName)
-			places = append(places, api.FieldError{Pointer: string(pointer), Detail: detail})
-		}
-	}
-	return places
-}
-
-// looksLikeCard recognizes 12 to 19 digits, spaces and hyphens aside: the lengths of card numbers (ISO/IEC 7812).
-func looksLikeCard(method string) bool {
-	digits := strings.NewReplacer(" ", "", "-", "").Replace(method)
-	if len(digits) < 12 || len(digits) > 19 {
-		return false
-	}
-	return !strings.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' })
-}
-
 // orderFingerprint is over what an order means: the money, the goods in any order, how it is paid, who buys. Metadata, the
-// customer's e-mail address and the return URL may change between repeats.
+// customer's e-mail address and the return URL may change between repeats. What came to the list later counts only where it is
+// used, so that the keys of before keep their fingerprints.
 func orderFingerprint(o api.OrderRequest) idempotency.Fingerprint {
-	intent := idempotency.NewIntent("create order 1").String("currency", o.Currency).Int("amount", o.Amount)
+	meant := idempotency.NewIntent("create order 1").String("currency", o.Currency).Int("amount", o.Amount)
 	items := slices.Clone(o.Items)
 	slices.SortFunc(items, func(a, b api.Item) int { return strings.Compare(a.SKU, b.SKU) })
 	for _, item := range items {
-		intent.String("sku", item.SKU).Int("quantity", item.Quantity).Int("unit_amount", item.UnitAmount)
+		meant.String("sku", item.SKU).Int("quantity", item.Quantity).Int("unit_amount", item.UnitAmount)
 	}
 	customer := ""
 	if o.Customer != nil {
 		customer = o.Customer.Reference
 	}
-	return intent.String("provider", o.Payment.Provider).String("method", o.Payment.Method).
-		String("capture", string(captureMode(o.Payment))).String("customer", customer).Fingerprint()
+	meant.String("provider", o.Payment.Provider).String("method", o.Payment.Method).
+		String("capture", string(captureMode(o.Payment))).String("customer", customer)
+	if decline := onDecline(o.Payment); decline != api.OnDeclineRollBack {
+		meant.String("on_decline", string(decline))
+	}
+	if len(o.Payment.MethodData) > 0 {
+		meant.String("method_data", string(o.Payment.MethodData))
+	}
+	return meant.Fingerprint()
 }
 
 func captureMode(p api.PaymentRequest) api.CaptureMode {
-	if p.Capture == "" {
-		return api.CaptureModeAutomatic
-	}
-	return p.Capture
+	return cmp.Or(p.Capture, api.CaptureModeAutomatic)
 }
+
+func onDecline(p api.PaymentRequest) api.OnDecline { return cmp.Or(p.OnDecline, api.OnDeclineRollBack) }
 
 func toOrder(o api.OrderRequest) saga.Order {
 	order := saga.Order{
 		Currency: o.Currency, Amount: o.Amount, Metadata: o.Metadata,
-		Payment: saga.Payment{Provider: o.Payment.Provider, Method: o.Payment.Method, ReturnURL: o.Payment.ReturnURL},
+		Payment: saga.Payment{
+			Provider: o.Payment.Provider, Method: o.Payment.Method, MethodData: o.Payment.MethodData, ReturnURL: o.Payment.ReturnURL,
+			Capture: saga.CaptureMode(captureMode(o.Payment)), OnDecline: saga.OnDecline(onDecline(o.Payment)),
+		},
 	}
 	for _, item := range o.Items {
 		order.Items = append(order.Items, saga.Item{SKU: item.SKU, Quantity: item.Quantity, UnitAmount: item.UnitAmount})

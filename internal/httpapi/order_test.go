@@ -18,7 +18,7 @@ func TestPlaceOrder(t *testing.T) {
 		Status: api.OrderStatusConfirmed, Amount: 3998, Currency: "EUR",
 		Items:    []api.Item{{SKU: "TSHIRT-M", Quantity: 2, UnitAmount: 1999}},
 		Customer: &api.Customer{Reference: "customer-4711", Email: "ada@example.com"}, Metadata: api.Metadata{"cart": "c-9"},
-		Payment: api.Payment{Provider: "stripe", Status: api.PaymentStatusCaptured, CapturedAmount: 3998},
+		Payment: api.Payment{Provider: "stripe", Capture: api.CaptureModeAutomatic, Status: api.PaymentStatusCaptured, CapturedAmount: 3998},
 		Saga:    api.SagaSummary{State: api.SagaStateCompleted},
 	}
 	charge := s.onlyCharge(t)

@@ -1,19 +1,9 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
-	"paysaga/api"
 	"paysaga/internal/httpapi/pages"
-	"paysaga/internal/idempotency"
-	"paysaga/providers"
-	"paysaga/saga"
 )
 
 // problemTypes is the table of all problems that the API answers with; each has a page at /problems/{slug}.
@@ -21,6 +11,13 @@ var problemTypes = map[string]pages.ProblemType{}
 
 func problemType(status int, slug, title, meaning, mend string) pages.ProblemType {
 	t := pages.ProblemType{Slug: slug, Title: title, Status: status, Meaning: meaning, Mend: mend}
+	problemTypes[slug] = t
+	return t
+}
+
+// passingConflict is a conflict that ends by itself, unlike those about how an order stands.
+func passingConflict(slug, title, meaning, mend string) pages.ProblemType {
+	t := pages.ProblemType{Slug: slug, Title: title, Status: http.StatusConflict, Passes: true, Meaning: meaning, Mend: mend}
 	problemTypes[slug] = t
 	return t
 }
@@ -34,11 +31,11 @@ var (
 		"Send one key of 16 to 255 characters of `A-Z a-z 0-9 . _ ~ : -`, best a UUID made once for each order.")
 	keyMissing = problemType(http.StatusUnprocessableEntity, "idempotency-key-missing", "The Idempotency-Key is missing",
 		"A request that changes something must say which intent it belongs to, or a repeat could charge twice.",
-		"Make a UUID when the customer presses the button, keep it with the cart, and send it with every repeat.")
+		"Make a UUID when the customer presses the button, or the clerk decides, keep it with the order, and send it with every repeat.")
 	keyReused = problemType(http.StatusUnprocessableEntity, "idempotency-key-reuse", "The Idempotency-Key belongs to another request",
 		"The key was used for a request with another intent: another amount, other items, another payment.",
 		"Use a new key for a new intent. To repeat the first request, send it unchanged.")
-	inProgress = problemType(http.StatusConflict, "request-in-progress", "The request is still being worked on",
+	inProgress = passingConflict("request-in-progress", "The request is still being worked on",
 		"An earlier request with the same key has no answer yet.",
 		"Send the same request with the same key again after the seconds in `Retry-After`.")
 	unauthorized = problemType(http.StatusUnauthorized, "unauthorized", "The API key is missing or not valid",
@@ -68,7 +65,7 @@ var (
 	paymentDeclined = problemType(http.StatusPaymentRequired, "payment-declined", "The payment was declined",
 		"The bank or the provider refused the payment. Nothing was taken, the stock is free again; the answer stays for this key.",
 		"Ask the customer for another payment method and order under a new key. The order's `payment.decline` says whether the same "+
-			"method may be tried again.")
+			"method may be tried again. An order placed with `on_decline: await` keeps its stock after a decline, for another payment.")
 	paymentRejected = problemType(http.StatusUnprocessableEntity, "payment-rejected", "The provider refused the payment request",
 		"The provider did not accept the request itself, for example a method that it does not know. Nothing was taken; the answer "+
 			"stays for this key.",
@@ -86,107 +83,3 @@ var (
 		"The server met an error of its own. The request may or may not have begun.",
 		"Send the same request with the same key again: it gives one result. Tell the operator the request's id.")
 )
-
-// problem is an error that is shown to the client as it stands.
-type problem struct {
-	kind       pages.ProblemType
-	detail     string
-	errors     []api.FieldError
-	retryAfter time.Duration
-}
-
-func (p *problem) Error() string { return p.kind.Slug + ": " + p.detail }
-
-func newProblem(kind pages.ProblemType, format string, args ...any) *problem {
-	return &problem{kind: kind, detail: fmt.Sprintf(format, args...)}
-}
-
-// body is the problem as application/problem+json.
-func (p *problem) body(instance string) ([]byte, error) {
-	document, err := json.Marshal(api.Problem{
-		Type: "/problems/" + p.kind.Slug, Title: p.kind.Title, Status: p.kind.Status, Detail: p.detail, Instance: instance, Errors: p.errors,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode problem: %w", err)
-	}
-	return append(document, '\n'), nil
-}
-
-const problemContentType = "application/problem+json"
-
-// What a client is told to wait where nothing better is known: long enough for a restart or a failover to begin.
-const defaultRetryAfter = 2 * time.Second
-
-// problemOf is the one mapping from errors to problems. What it does not know is internal, and its text stays here.
-func problemOf(err error) *problem {
-	var known *problem
-	var badKey *idempotency.KeyError
-	var badPayment *providers.RequestError
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &badKey):
-		return &problem{kind: keyInvalid, detail: badKey.Detail, errors: []api.FieldError{{Header: "Idempotency-Key", Detail: badKey.Detail}}}
-	case errors.Is(err, idempotency.ErrKeyMissing):
-		const detail = "Send an Idempotency-Key header with a new UUID for each order, and the same one for its repeats."
-		return &problem{kind: keyMissing, detail: detail, errors: []api.FieldError{{Header: "Idempotency-Key", Detail: detail}}}
-	case errors.As(err, &badPayment):
-		detail := "The " + strings.ReplaceAll(badPayment.Field, ".", " ") + " " + strings.TrimSuffix(badPayment.Detail, ".") + "."
-		pointer := "/" + strings.ReplaceAll(badPayment.Field, ".", "/")
-		return &problem{kind: paymentInvalid, detail: detail, errors: []api.FieldError{{Pointer: pointer, Detail: detail}}}
-	case errors.Is(err, saga.ErrNotFound):
-		return newProblem(notFound, "Your account has nothing at this address.")
-	case errors.Is(err, saga.ErrStockReserved):
-		return newProblem(stockReserved, "Running orders have reserved more than the new count.")
-	case errors.Is(err, saga.ErrOverloaded), errors.Is(err, saga.ErrDraining):
-		return &problem{kind: unavailable, detail: "The server takes no further orders at this moment.", retryAfter: defaultRetryAfter}
-	}
-	return nil
-}
-
-// fail answers with the problem that an error is, and logs what is not the client's doing.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := problemOf(err)
-	if p == nil {
-		s.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", route(r), "error", err)
-		p = &problem{
-			kind: unavailable, retryAfter: defaultRetryAfter,
-			detail: "The request could not be finished here. Send it again with the same key: it gives one result.",
-		}
-	}
-	body, err := p.body("")
-	if err != nil {
-		s.Logger.ErrorContext(r.Context(), "problem not encoded", "error", err)
-	}
-	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
-	}
-	if p.kind.Status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="paysaga"`)
-	}
-	s.send(w, r, p.kind.Status, problemContentType, body)
-}
-
-// send writes a whole answer. A client that has gone away is nobody's error.
-func (s *server) send(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return
-	}
-	if _, err := w.Write(body); err != nil {
-		s.Logger.DebugContext(r.Context(), "client went away", "error", err)
-	}
-}
-
-func (s *server) sendJSON(w http.ResponseWriter, r *http.Request, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		s.fail(w, r, fmt.Errorf("encode answer: %w", err))
-		return
-	}
-	s.send(w, r, http.StatusOK, jsonContentType, append(body, '\n'))
-}
-
-const jsonContentType = "application/json"

@@ -87,7 +87,14 @@ func badFields(t *testing.T) []bad {
 		{`[{"sku":"TSHIRT-M","quantity":2,"unit_amount":1999}]`, "[null]", "/items/0"},
 		{`{"provider":"stripe","method":"pm_card_visa","capture":"automatic"}`, `"stripe"`, "/payment"},
 		{`"stripe"`, `"Stripe"`, "/payment/provider"},
-		{`"automatic"`, `"manual"`, "/payment/capture"},
+		{`"automatic"`, `"later"`, "/payment/capture"},
+		{`"automatic"`, `"automatic","on_decline":"wait"`, "/payment/on_decline"},
+		{`"method":"pm_card_visa"`, `"method":"pm_card_visa","method_data":{"type":"scheme"}`, "/payment/method_data"},
+		{`"method":"pm_card_visa"`, `"method_data":{}`, "/payment/method_data"},
+		{`"method":"pm_card_visa"`, `"method_data":"scheme"`, "/payment/method_data"},
+		{`"method":"pm_card_visa"`, `"method_data":{"type":"scheme","type":"scheme"}`, "/payment/method_data/type"},
+		{`"method":"pm_card_visa"`, `"method_data":{"type":"a\u0000b"}`, "/payment/method_data/type"},
+		{`"method":"pm_card_visa"`, `"method_data":{"encryptedCardNumber":"` + strings.Repeat("x", 15<<10) + `","n":1.00000000000000001}`, "/payment/method_data/n"},
 		{`"pm_card_visa"`, `""`, "/payment/method"},
 		{`"pm_card_visa"`, "null", "/payment/method"},
 		{`"automatic"`, `"automatic","return_url":"ftp://example.com"`, "/payment/return_url"},
@@ -167,7 +174,7 @@ func badPayments(t *testing.T) []bad {
 	list := badList{
 		{name: "SKU unknown", body: changed(t, theOrder, "TSHIRT-M", "NO-SUCH-SKU"), status: http.StatusUnprocessableEntity, slug: "unknown-sku", place: "pointer /items/0/sku"},
 		{name: "second SKU unknown", body: changed(t, theOrder, `{"sku"`, `{"sku":"MUG","quantity":1,"unit_amount":0},{"sku":"NO-SUCH","quantity":1,"unit_amount":0},{"sku"`), status: http.StatusUnprocessableEntity, slug: "unknown-sku", place: "pointer /items/1/sku"},
-		{name: "provider unknown", body: changed(t, theOrder, "stripe", "adyen"), status: http.StatusUnprocessableEntity, slug: "provider-not-configured", place: "pointer /payment/provider"},
+		{name: "provider unknown", body: changed(t, theOrder, "stripe", "nobody"), status: http.StatusUnprocessableEntity, slug: "provider-not-configured", place: "pointer /payment/provider"},
 		unpayable("method of another kind", paidBy("tok_visa"), "pointer /payment/method"),
 		unpayable("below Stripe's minimum", costing("EUR", "49"), "pointer /amount"),
 		unpayable("finer than Stripe takes", costing("KWD", "10005"), "pointer /amount"),
@@ -177,6 +184,14 @@ func badPayments(t *testing.T) []bad {
 	cards := map[string]string{"plain": "4242424242424242", "grouped": "4242 4242 4242 4242", "hyphens": "4242-4242-4242-4242", "with blanks": " 4242424242424242 ", "of 19": "4000000000000000006"}
 	for _, name := range slices.Sorted(maps.Keys(cards)) {
 		list.add(badBody("card number "+name, paidBy(cards[name]), "pointer /payment/method"))
+	}
+	for name, c := range map[string][2]string{
+		"as a field": {`{"type":"scheme","number":"4242424242424242"}`, "/number"}, "grouped": {`{"type":"scheme","a":{"b":["x","4242 4242-4242 4242"]}}`, "/a/b/1"},
+		"as a number": {`{"type":"scheme","number":4242424242424242}`, "/number"}, "as a name": {`{"type":"scheme","4242424242424242":"x"}`, ""},
+		"below one as a name": {`{"type":"scheme","4242424242424242":{"x":"4242424242424242"}}`, ""},
+	} {
+		body := changed(t, theOrder, `"method":"pm_card_visa"`, `"method_data":`+c[0])
+		list.add(badBody("card number in an object "+name, body, "pointer /payment/method_data"+c[1]))
 	}
 	return list
 }

@@ -136,3 +136,12 @@ func places(p api.Problem) []string {
 	}
 	return list
 }
+
+// checkRefusal holds a problem against what is wanted, the place that it names included.
+func (a answer) checkRefusal(t *testing.T, status int, slug, place string) {
+	t.Helper()
+	problem := a.problem(t, status, slug)
+	if got := places(problem); place == "" && len(got) > 0 || place != "" && !slices.Contains(got, place) {
+		t.Errorf("%s names %q, want %q", slug, got, place)
+	}
+}

@@ -35,11 +35,16 @@ type Store interface {
 	PutStock(ctx context.Context, accountID, sku string, onHand int64) (saga.Stock, error)
 	GetStock(ctx context.Context, accountID, sku string) (saga.Stock, error)
 	ListStock(ctx context.Context, accountID, after string, limit int) ([]saga.Stock, error)
+	// ListRefunds gives the refunds of an order, oldest first and at most a thousand; none for an order that does not exist.
+	ListRefunds(ctx context.Context, accountID string, orderID uuid.UUID) ([]saga.Saga, error)
+	GetRefund(ctx context.Context, accountID string, orderID, refundID uuid.UUID) (saga.Saga, error)
 }
 
-// Runner takes orders on; *saga.Runner is one.
+// Runner takes orders on, and requests about them; *saga.Runner is one.
 type Runner interface {
 	Start(ctx context.Context, claim saga.Claim, order saga.Order) (saga.Answer, error)
+	Ask(ctx context.Context, claim saga.Claim, order saga.Ref, request saga.Request) (saga.Answer, error)
+	Refund(ctx context.Context, claim saga.Claim, order saga.Ref, amount int64, reason string) (saga.Answer, error)
 	TakeOver(ctx context.Context, ref saga.Ref, fence int64) (saga.Answer, error)
 }
 
@@ -50,6 +55,9 @@ type Config struct {
 	Retention time.Duration // how long a key keeps its answer
 	MaxBody   int64         // bytes
 	Logger    *slog.Logger
+	// Webhooks takes POSTs at /webhooks/{provider} and answers them by itself. It bounds the body and verifies who sent it. Nil:
+	// nothing is there.
+	Webhooks http.Handler
 }
 
 type server struct {
@@ -85,6 +93,15 @@ func New(c Config) (http.Handler, error) {
 	return api.HandlerWithOptions(s, api.ChiServerOptions{
 		BaseRouter: router, Middlewares: []api.MiddlewareFunc{s.checkParameters}, ErrorHandlerFunc: s.failParameter,
 	}), nil
+}
+
+// ReceiveWebhook hands a provider's event on, unread. It carries no API key; its signature is in its place.
+func (s *server) ReceiveWebhook(w http.ResponseWriter, r *http.Request, _ api.ProviderName) {
+	if s.Webhooks == nil {
+		s.fail(w, r, newProblem(notFound, "No provider is set up for webhooks."))
+		return
+	}
+	s.Webhooks.ServeHTTP(w, r)
 }
 
 // allowedMethods are those of the contract's methods that an address takes.

@@ -17,6 +17,8 @@ import (
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/providers/adyen"
+	"paysaga/providers/paypal"
 	"paysaga/providers/sandbox"
 	"paysaga/providers/stripe"
 	"paysaga/saga"
@@ -58,7 +60,7 @@ func newShop(t *testing.T, changes ...func(*saga.Config)) *shop {
 	s.config = saga.Config{
 		Store: s.store, Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(), Logger: logger,
 		Lease: 30 * time.Second, CallTimeout: 20 * time.Second, MaxInFlight: 100,
-		Providers: map[string]saga.Provider{"stripe": s.adapter(t)},
+		Providers: s.adapters(t),
 	}
 	for _, change := range changes {
 		change(&s.config)
@@ -78,13 +80,23 @@ func (s *shop) openSandbox(t *testing.T) {
 	t.Cleanup(s.sandbox.Close)
 }
 
-func (s *shop) adapter(t *testing.T) saga.Provider {
+func (s *shop) adapters(t *testing.T) map[string]saga.Provider {
 	t.Helper()
-	const apiKey = "sk_test_of_the_sandbox"
+	const apiKey, timeout = "sk_test_of_the_sandbox", 20 * time.Second
 	s.log.secret(apiKey)
-	adapter, err := stripe.New(stripe.Config{APIKey: apiKey, BaseURL: s.gate.server.URL + "/stripe", CallTimeout: 20 * time.Second})
+	byStripe, err := stripe.New(stripe.Config{APIKey: apiKey, BaseURL: s.gate.server.URL + "/stripe", CallTimeout: timeout})
 	noError(t, err)
-	return saga.WithBreaker(adapter)
+	byAdyen, err := adyen.New(adyen.Config{
+		APIKey: apiKey, MerchantAccount: "TestMerchant", BaseURL: s.gate.server.URL + "/adyen/v71", CallTimeout: timeout,
+	})
+	noError(t, err)
+	byPayPal, err := paypal.New(paypal.Config{
+		ClientID: "client-of-the-sandbox", ClientSecret: apiKey, BaseURL: s.gate.server.URL + "/paypal", CallTimeout: timeout,
+	})
+	noError(t, err)
+	return map[string]saga.Provider{
+		"stripe": saga.WithBreaker(byStripe), "adyen": saga.WithBreaker(byAdyen), "paypal": saga.WithBreaker(byPayPal),
+	}
 }
 
 // newRunner is another process's runner on the same database and sandbox.
@@ -270,10 +282,21 @@ func (s *shop) onlyCharge(t *testing.T) sandbox.Charge {
 // control plays the customer's part at the sandbox.
 func (s *shop) control(t *testing.T, paymentID, action string) {
 	t.Helper()
+	s.act(t, "payments", paymentID, action)
+}
+
+// controlRefund plays the bank's part.
+func (s *shop) controlRefund(t *testing.T, refundID, action string) {
+	t.Helper()
+	s.act(t, "refunds", refundID, action)
+}
+
+func (s *shop) act(t *testing.T, what, id, action string) {
+	t.Helper()
 	recorder := httptest.NewRecorder()
-	path := fmt.Sprintf("/_sandbox/payments/%s/%s", paymentID, action)
+	path := fmt.Sprintf("/_sandbox/%s/%s/%s", what, id, action)
 	s.sandbox.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
 	if recorder.Code != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", action, paymentID, recorder.Code, recorder.Body)
+		t.Fatalf("%s %s: %d %s", action, id, recorder.Code, recorder.Body)
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -25,8 +26,11 @@ func showOrder(s saga.Saga) api.Order {
 	}
 	if action := o.Payment.NextAction; action != nil {
 		shown.NextAction = &api.NextAction{
-			Type: api.NextActionType(action.Type), ClientSecret: action.ClientSecret, URL: action.URL,
+			Type: api.NextActionType(action.Type), ClientSecret: action.ClientSecret, URL: action.URL, Action: action.Action,
 		}
+	}
+	if s.State == saga.Awaiting {
+		shown.DeadlineAt = utc(s.DeadlineAt)
 	}
 	return shown
 }
@@ -34,8 +38,9 @@ func showOrder(s saga.Saga) api.Order {
 func showPayment(s saga.Saga) api.Payment {
 	p := s.Order.Payment
 	shown := api.Payment{
-		Provider: p.Provider, Status: api.PaymentStatus(p.Status), ProviderReference: p.ProviderReference,
-		CapturedAmount: p.CapturedAmount, RefundedAmount: p.RefundedAmount, Identifier: chargeIdentifier(s),
+		Provider: p.Provider, Capture: api.CaptureMode(cmp.Or(p.Capture, saga.CaptureAutomatic)), Status: api.PaymentStatus(p.Status),
+		ProviderReference: p.ProviderReference,
+		CapturedAmount:    p.CapturedAmount, RefundedAmount: p.RefundedAmount, Identifier: chargeIdentifier(s),
 	}
 	if p.Decline != nil {
 		shown.Decline = &api.Decline{Code: p.Decline.Code, Bank: p.Decline.Bank, Hard: p.Decline.Hard}
@@ -45,13 +50,10 @@ func showPayment(s saga.Saga) api.Payment {
 
 // chargeIdentifier is the sub-key of the newest charge, or the one that a charge would have had.
 func chargeIdentifier(s saga.Saga) string {
-	identifier := string(saga.SubKey(s.Key, saga.StepCharge, 1))
-	for _, step := range s.Steps {
-		if step.Name == saga.StepCharge {
-			identifier = string(step.SubKey)
-		}
+	if charge := newestStep(s, saga.StepCharge); charge != nil {
+		return string(charge.SubKey)
 	}
-	return identifier
+	return string(saga.SubKey(s.Key, saga.StepCharge, 1))
 }
 
 func showTimeline(t saga.Timeline) api.Saga {

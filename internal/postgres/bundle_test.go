@@ -24,8 +24,9 @@ const (
 )
 
 var policy = saga.Policy{
-	AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: time.Hour, MaxFailures: 5, MaxUnrecorded: 8,
-	Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
+	AwaitDeadline: 30 * time.Minute, ProcessingDeadline: time.Hour, RefundDeadline: time.Hour, NoticeWait: time.Minute, MaxCharges: 3,
+	MaxFailures: 5, MaxUnrecorded: 8,
+	Windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour, Hold: 7 * 24 * time.Hour, StaysPayable: true},
 }
 
 // bundle is a store on a database of its own, with ten cups in stock.
@@ -96,12 +97,17 @@ func cups(quantity int64) []saga.Item {
 // beginning is a saga and its first change, as a runner makes them.
 func (b *bundle) beginning(claim saga.Claim, items []saga.Item) saga.Change {
 	b.t.Helper()
+	return b.beginningPaid(claim, items, saga.Payment{Provider: "fake", Method: "pm_1"})
+}
+
+func (b *bundle) beginningPaid(claim saga.Claim, items []saga.Item, payment saga.Payment) saga.Change {
+	b.t.Helper()
 	s := saga.Saga{
-		AccountID: claim.AccountID, Generation: claim.Generation, State: saga.Started,
+		Kind: saga.KindOrder, Pending: claim.Endpoint, AccountID: claim.AccountID, Generation: claim.Generation, State: saga.Started,
 		Key: saga.Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation),
 		Order: saga.Order{
 			Currency: "EUR", Items: items, Customer: saga.Customer{Reference: "c-1", Email: "c@example.com"},
-			Metadata: map[string]string{"basket": "b-1"}, Payment: saga.Payment{Provider: "fake", Method: "pm_1"},
+			Metadata: map[string]string{"basket": "b-1"}, Payment: payment,
 		},
 	}
 	s.Order.ID = s.Key
@@ -131,13 +137,42 @@ func (b *bundle) begin(name string) saga.Saga {
 	return begun
 }
 
+// beginPaid is begin with a payment of the test's own.
+func (b *bundle) beginPaid(name string, payment saga.Payment) saga.Saga {
+	b.t.Helper()
+	claim := claimOf(name)
+	begun, err := b.store.Begin(b.ctx, claim, b.beginningPaid(claim, cups(2), payment), lease)
+	if err != nil {
+		b.t.Fatalf("begin: %v", err)
+	}
+	return begun
+}
+
+// held is an order for two cups whose money, 1200 cents, is held for a capture.
+func (b *bundle) held(name string) saga.Saga {
+	b.t.Helper()
+	s := b.beginPaid(name, saga.Payment{Provider: "fake", Method: "pm_1", Capture: saga.CaptureManual})
+	return b.apply(b.outcome(s, saga.CallCharge, authorized))
+}
+
+// confirmed is an order for two cups that is paid, 1200 cents.
+func (b *bundle) confirmed(name string) saga.Saga {
+	b.t.Helper()
+	return b.apply(b.outcome(b.begin(name), saga.CallCharge, succeeded))
+}
+
 // outcome is the change that an outcome of a call brings, ready to be written.
 func (b *bundle) outcome(s saga.Saga, call saga.Call, outcome providers.Outcome) saga.Change {
 	b.t.Helper()
-	change := b.advance(s, saga.Event{Kind: saga.Answered, Call: call, Outcome: outcome, Sends: 1})
+	return finish(b.advance(s, saga.Event{Kind: saga.Answered, Call: call, Outcome: outcome, Sends: 1}), s)
+}
+
+// finish completes a change as a runner does.
+func finish(change saga.Change, before saga.Saga) saga.Change {
 	change.Release = change.Pause > 0 || change.After.State.Ended()
-	change.After.Order.UpdatedAt = s.ReadAt
-	if change.Release && !s.Answered {
+	change.Lease = lease
+	change.After.Order.UpdatedAt = before.ReadAt
+	if change.Release && before.Pending != "" {
 		change.Answer = &saga.Answer{Status: 201, Headers: map[string]string{"Location": "/here"}, Body: []byte(answerText)}
 	}
 	return change
@@ -173,10 +208,11 @@ func (b *bundle) lapse(s saga.Saga) {
 }
 
 var (
-	succeeded = providers.Outcome{Kind: providers.Succeeded, Reference: "pay_1"}
-	declined  = providers.Outcome{Kind: providers.Declined, Decline: &providers.Decline{Code: "card_declined", Bank: "lost_card", Hard: true}}
-	unknown   = providers.Outcome{Kind: providers.Unknown, Code: "timeout"}
-	action    = providers.Outcome{
+	succeeded  = providers.Outcome{Kind: providers.Succeeded, Reference: "pay_1"}
+	authorized = providers.Outcome{Kind: providers.Authorized, Reference: "pay_1"}
+	declined   = providers.Outcome{Kind: providers.Declined, Decline: &providers.Decline{Code: "card_declined", Bank: "lost_card", Hard: true}}
+	unknown    = providers.Outcome{Kind: providers.Unknown, Code: "timeout"}
+	action     = providers.Outcome{
 		Kind: providers.ActionRequired, Reference: "pay_1",
 		NextAction: &providers.NextAction{Type: "client_secret", ClientSecret: "pay_1_secret_in_plain_text"},
 	}

@@ -164,7 +164,7 @@ func TestFirstAnswerStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Answered {
+	if s.Pending != "" {
 		t.Error("the saga does not know that its request is answered")
 	}
 	change := b.outcome(s, saga.CallLookup, succeeded)

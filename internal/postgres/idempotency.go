@@ -42,30 +42,32 @@ func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (r
 	return record, true, nil
 }
 
-// windowOver tells that a key may begin anew. While the fate of its order is open, it may not: a second order could be
-// charged beside the first.
+// windowOver tells that a key may begin anew. While the fate of its saga is open, it may not: a second order could be
+// charged beside the first, money captured or given back twice. The key of a request about an order goes with that order.
 const windowOver = `(k.expires_at <= now() AND NOT EXISTS (SELECT 1 FROM sagas s
 	WHERE s.account_id = k.account_id AND s.key = k.saga_key AND s.state NOT IN ('completed', 'rolled_back')))`
 
-// queueClaim takes a key for a new saga: one that was never used, or one whose earlier use has expired and is answered.
-// It must be the next generation then. Whoever comes second finds nothing claimed, and its transaction is undone.
-func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey uuid.UUID, lease time.Duration) {
+// queueClaim takes a key for a new saga, or for a request about one: a key that was never used, or one whose earlier use has
+// expired and is answered. It must be the next generation then. Whoever comes second finds nothing claimed, and its transaction
+// is undone. The key carries the fence and the lease that the saga has.
+func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey uuid.UUID, fence int64, lease time.Duration) {
 	batch.Queue(`
 		WITH claimed AS (
 			INSERT INTO idempotency_keys AS k
-				(account_id, endpoint, key, generation, fingerprint, status, locked_until, saga_key, expires_at)
-			VALUES ($1, $2, $3, $4, $5, 'PROCESSING', now() + $6::interval, $7, now() + $8::interval)
+				(account_id, endpoint, key, generation, fingerprint, status, locked_until, saga_key, expires_at, lock_version)
+			VALUES ($1, $2, $3, $4, $5, 'PROCESSING', now() + $6::interval, $7, now() + $8::interval, $9)
 			ON CONFLICT (account_id, endpoint, key) DO UPDATE SET generation = EXCLUDED.generation,
 				fingerprint = EXCLUDED.fingerprint, status = 'PROCESSING', response_status = NULL, response_headers = NULL,
-				response_body = NULL, lock_version = 1, locked_until = EXCLUDED.locked_until, saga_key = EXCLUDED.saga_key,
+				response_body = NULL, lock_version = EXCLUDED.lock_version, locked_until = EXCLUDED.locked_until, saga_key = EXCLUDED.saga_key,
 				created_at = now(), completed_at = NULL, expires_at = EXCLUDED.expires_at
 			WHERE `+windowOver+` AND k.status <> 'PROCESSING' AND k.generation = EXCLUDED.generation - 1
 			RETURNING 1)
 		SELECT paysaga_require(count(*) = 1, '`+ruleKey+`') FROM claimed`,
-		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention)
+		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention, fence)
 }
 
-// queueAnswer stores the answer under the saga's key, unless it has one: the first answer stays for the key's window.
+// queueAnswer stores the answer under the one key of the saga that has none yet, if there is one: the first answer stays for
+// the key's window.
 func (s *Store) queueAnswer(batch *pgx.Batch, after *saga.Saga, answer saga.Answer) error {
 	sealed, err := s.ring.Seal(answer.Body, answerContext(after.AccountID, after.Key))
 	if err != nil {

@@ -8,9 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/migrations"
+	"paysaga/saga"
 )
 
 // SQLSTATEs of a broken rule.
@@ -27,6 +30,8 @@ type rule struct{ sql, code, constraint string }
 func schemaRules() map[string]rule {
 	check := func(constraint, sql string) rule { return rule{sql, checkViolation, constraint} }
 	const newStep = `INSERT INTO saga_steps (account_id, saga_key, name, attempt, sub_key, status) SELECT account_id, key, `
+	const newSaga = `INSERT INTO sagas (account_id, key, order_id, generation, locked_until, kind, state, next_attempt_at) SELECT account_id, gen_random_uuid(), order_id, 1, now(), `
+	const newRefund = `INSERT INTO refunds (account_id, id, order_id, amount, status) SELECT account_id, key, order_id, `
 	return map[string]rule{
 		"more reserved than on hand":      check("stock_reserved_within_on_hand", `UPDATE stock SET reserved = 11`),
 		"less on hand than reserved":      check("stock_reserved_within_on_hand", `UPDATE stock SET on_hand = 1`),
@@ -38,8 +43,13 @@ func schemaRules() map[string]rule {
 		"a hash that is none":             check("", `INSERT INTO api_keys (account_id, id, name, role, hash) VALUES ('shop1', gen_random_uuid(), 'k', 'merchant', 'k')`),
 		"captured more than ordered":      check("orders_captured_within_amount", `UPDATE orders SET captured_amount = amount + 1`),
 		"captured less than nothing":      check("", `UPDATE orders SET captured_amount = -1`),
-		"refunded more than captured":     check("orders_refunded_within_captured", `UPDATE orders SET captured_amount = 10, refunded_amount = 11`),
-		"refunded less than nothing":      check("orders_refunded_within_captured", `UPDATE orders SET refunded_amount = -1`),
+		"refunded more than captured":     check("orders_refunds_within_captured", `UPDATE orders SET captured_amount = 10, refunded_amount = 11`),
+		"refunded less than nothing":      check("orders_refunds_within_captured", `UPDATE orders SET refunded_amount = -1`),
+		"refunding more than captured":    check("orders_refunds_within_captured", `UPDATE orders SET captured_amount = 10, refunding_amount = 11`),
+		"refunding less than nothing":     check("orders_refunds_within_captured", `UPDATE orders SET captured_amount = 10, refunded_amount = 2, refunding_amount = -1`),
+		"refunds beyond the capture":      check("orders_refunds_within_captured", `UPDATE orders SET captured_amount = 10, refunded_amount = 6, refunding_amount = 5`),
+		"an unknown capture mode":         check("orders_capture_mode", `UPDATE orders SET capture_mode = 'later'`),
+		"an unknown way to decline":       check("orders_on_decline", `UPDATE orders SET on_decline = 'ignore'`),
 		"an order for nothing":            check("", `UPDATE orders SET amount = 0`),
 		"an order's unknown status":       check("", `UPDATE orders SET status = 'lost'`),
 		"a payment's unknown status":      check("", `UPDATE orders SET payment_status = 'lost'`),
@@ -53,7 +63,19 @@ func schemaRules() map[string]rule {
 		"a live saga that is never due":   check("sagas_live_have_a_next_attempt", `UPDATE sagas SET next_attempt_at = NULL`),
 		"an ended saga that is due":       check("sagas_live_have_a_next_attempt", `UPDATE sagas SET state = 'completed'`),
 		"a parked saga that is due":       check("sagas_live_have_a_next_attempt", `UPDATE sagas SET state = 'needs_review'`),
-		"a saga without an order":         {`INSERT INTO sagas (account_id, key, order_id, generation, state, next_attempt_at, locked_until) SELECT id, gen_random_uuid(), uuid_nil, 1, 'started', now(), now() FROM accounts, (SELECT '00000000-0000-0000-0000-000000000000'::uuid AS uuid_nil) AS n`, foreignViolation, ""},
+		"a saga without an order":         {`INSERT INTO sagas (account_id, key, order_id, generation, state, next_attempt_at, locked_until) SELECT account_id, none, none AS order_id, 1, 'started', now(), now() FROM sagas, uuid_in('00000000-0000-0000-0000-000000000000') AS none`, foreignViolation, ""},
+		"an unknown kind of saga":         check("sagas_kind", `UPDATE sagas SET kind = 'gift'`),
+		"a refund with the order's key":   check("sagas_one_for_the_order", `UPDATE sagas SET kind = 'refund'`),
+		"a second saga for an order":      check("sagas_one_for_the_order", newSaga+`'order', 'started', now() FROM sagas`),
+		"an order that is being refunded": check("sagas_state_of_its_kind", `UPDATE sagas SET state = 'refunding'`),
+		"a refund that charges":           check("sagas_state_of_its_kind", newSaga+`'refund', 'charging', now() FROM sagas`),
+		"a live refund that is never due": check("sagas_live_have_a_next_attempt", newSaga+`'refund', 'refunding', NULL FROM sagas`),
+		"a refund of nothing":             check("refunds_amount_positive", newRefund+`0, 'pending' FROM sagas`),
+		"a refund's unknown status":       check("refunds_status", newRefund+`1, 'lost' FROM sagas`),
+		"a refund without a saga":         {`INSERT INTO refunds (account_id, id, order_id, amount, status) SELECT account_id, gen_random_uuid(), order_id, 1, 'pending' FROM sagas`, foreignViolation, "refunds_account_id_id_fkey"},
+		"a refund without an order":       {`INSERT INTO refunds (account_id, id, order_id, amount, status) SELECT account_id, key, gen_random_uuid(), 1, 'pending' FROM sagas`, foreignViolation, "refunds_account_id_order_id_fkey"},
+		"two requests at once":            {`INSERT INTO idempotency_keys (account_id, endpoint, key, fingerprint, status, locked_until, saga_key, expires_at) SELECT account_id, 'POST /v1/orders/{id}/capture', key, fingerprint, status, locked_until, saga_key, expires_at FROM idempotency_keys`, uniqueViolation, "idempotency_keys_by_saga"},
+		"a capture below nothing":         check("saga_steps_amount_not_negative", `UPDATE saga_steps SET amount = -1`),
 		"two live charges":                {newStep + `'charge', 2, 'another', 'pending' FROM sagas`, uniqueViolation, "saga_steps_one_live_charge"},
 		"a second charge that is done":    {newStep + `'charge', 2, 'another', 'done' FROM sagas`, uniqueViolation, "saga_steps_one_live_charge"},
 		"an attempt twice":                {newStep + `'charge', 1, 'another', 'failed' FROM sagas`, uniqueViolation, "saga_steps_pkey"},
@@ -122,8 +144,13 @@ func schemaObjects(t *testing.T, url string) []string {
 	}
 	defer connection.Close(t.Context())
 	rows, err := connection.Query(t.Context(), `
-		SELECT relname || ' ' || relkind::text FROM pg_class
+		SELECT relname || ' ' || relkind::text || COALESCE(': ' || pg_get_indexdef(indexrelid), '')
+		FROM pg_class LEFT JOIN pg_index ON indexrelid = pg_class.oid
 		WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE 'goose%'
+		UNION SELECT relname || '.' || attname || ' ' || format_type(atttypid, atttypmod) || ' ' || attnotnull || ' '
+			|| COALESCE(pg_get_expr(adbin, adrelid), '')
+		FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+		WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped AND relname NOT LIKE 'goose%'
 		UNION SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 		UNION SELECT conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
 		WHERE connamespace = 'public'::regnamespace AND conname NOT LIKE 'goose%' ORDER BY 1`)
@@ -159,6 +186,62 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 	if diff := cmp.Diff(first, schemaObjects(t, url)); diff != "" {
 		t.Errorf("up again (-first +second):\n%s", diff)
 	}
+}
+
+// The migration can be taken back from a database that is in use, and leaves the schema as it was before it.
+func TestPaymentsMigrationGoesDownWithData(t *testing.T) {
+	t.Parallel()
+	const before = 1 // the version below it
+	b := newBundle(t)
+	url := b.pool.Config().ConnString()
+	order := b.confirmed("order")
+	b.refund(order, "refund", 300)
+	b.ask(b.held("held"), "capture", capture)
+	newest := schemaObjects(t, url)
+	if _, err := migrator(t, url).DownTo(t.Context(), before); err != nil {
+		t.Fatalf("down: %v", err)
+	}
+	empty := pgtest.EmptyURL(t)
+	if _, err := migrator(t, empty).UpTo(t.Context(), before); err != nil {
+		t.Fatalf("up to the older schema: %v", err)
+	}
+	if diff := cmp.Diff(schemaObjects(t, empty), schemaObjects(t, url)); diff != "" {
+		t.Errorf("down (-the older schema +this):\n%s", diff)
+	}
+	for what, want := range map[string]int{
+		"sagas": 2, "orders": 2, "saga_steps WHERE name = 'capture'": 0, "idempotency_keys": 3,
+		"orders WHERE captured_amount = 1200 AND refunded_amount = 0": 1,
+	} {
+		if got := b.count(`SELECT count(*) FROM ` + what); got != want {
+			t.Errorf("after down: %d %s, want %d", got, what, want)
+		}
+	}
+	if _, err := migrations.Up(t.Context(), url); err != nil {
+		t.Fatalf("up again: %v", err)
+	}
+	if diff := cmp.Diff(newest, schemaObjects(t, url)); diff != "" {
+		t.Errorf("up again (-first +second):\n%s", diff)
+	}
+	b.pool.Reset() // its prepared statements are of the tables that were
+	if again := b.load(order); again.Kind != saga.KindOrder || again.State != saga.Completed || again.Order.Payment.CapturedAmount != 1200 {
+		t.Errorf("the order is now %+v", again)
+	}
+}
+
+// migrator goes to a version of the schema, as only tests need.
+func migrator(t *testing.T, url string) *goose.Provider {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { _ = db.Close() })
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return provider
 }
 
 func TestMigrationsWithNothingToDo(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 var orderTables = []string{
-	"orders", "order_items", "sagas", "saga_steps", "reservations", "idempotency_keys", "outbox_events", "findings",
+	"orders", "order_items", "sagas", "saga_steps", "reservations", "idempotency_keys", "outbox_events", "findings", "refunds",
 }
 
 // wantNothingWritten checks that no order left a trace.

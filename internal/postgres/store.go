@@ -88,11 +88,13 @@ const (
 	ruleKey         = "key_taken"
 	ruleReservation = "reservation_lost"
 	ruleSKU         = "unknown_sku"
+	ruleRefundable  = "not_refundable"
 )
 
 var (
 	errOutOfStock = errors.New("out of stock")
 	errUnknownSKU = errors.New("unknown SKU")
+	errOverRefund = errors.New("refunds are not within the capture")
 )
 
 // mapError gives a broken rule of the schema its name. Anything else stays what it is: nobody knows whether it happened.
@@ -102,20 +104,47 @@ func mapError(err error) error {
 		return err
 	}
 	const (
-		ruleBroken     = "PS001" // raised by paysaga_require
-		checkViolation = "23514"
+		ruleBroken      = "PS001" // raised by paysaga_require
+		checkViolation  = "23514"
+		uniqueViolation = "23505"
 	)
-	switch {
-	case pg.Code == ruleBroken && pg.Message == ruleLease:
-		return saga.ErrLeaseLost
-	case pg.Code == ruleBroken && pg.Message == ruleKey:
-		return saga.ErrKeyTaken
-	case pg.Code == ruleBroken && pg.Message == ruleReservation:
-		return saga.ErrReservationLost
-	case pg.Code == ruleBroken && pg.Message == ruleSKU:
-		return errUnknownSKU
-	case pg.Code == checkViolation && pg.ConstraintName == "stock_reserved_within_on_hand":
-		return errOutOfStock
+	var known error
+	switch pg.Code {
+	case ruleBroken:
+		known = brokenRule(pg.Message)
+	case checkViolation, uniqueViolation:
+		known = brokenConstraint(pg.ConstraintName)
+	}
+	if known != nil {
+		return known
 	}
 	return fmt.Errorf("database: %s (%s, constraint %q)", pg.Message, pg.Code, pg.ConstraintName)
+}
+
+func brokenRule(rule string) error {
+	switch rule {
+	case ruleLease:
+		return saga.ErrLeaseLost
+	case ruleKey:
+		return saga.ErrKeyTaken
+	case ruleReservation:
+		return saga.ErrReservationLost
+	case ruleSKU:
+		return errUnknownSKU
+	case ruleRefundable:
+		return errOverRefund
+	}
+	return nil
+}
+
+func brokenConstraint(name string) error {
+	switch name {
+	case "stock_reserved_within_on_hand":
+		return errOutOfStock
+	case "orders_refunds_within_captured":
+		return errOverRefund
+	case "idempotency_keys_by_saga": // an earlier request about the saga has no answer yet
+		return saga.ErrLeaseLost
+	}
+	return nil
 }

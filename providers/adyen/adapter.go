@@ -24,6 +24,9 @@ const (
 	// clocks that differ and for a call that waits in a queue. Past it the same POST is a second charge: Adyen does not deduplicate
 	// by reference.
 	repostWindow = 6 * 24 * time.Hour
+	// holdTime is after how long Adyen expires an authorization that is not captured: 28 days with the major card networks ("Which
+	// payment methods support separate authorisation and capture?", Adyen Help). Cartes Bancaires has 12; the EXPIRE webhook tells.
+	holdTime = 28 * 24 * time.Hour
 	// maxMetadataValue is the longest value that Adyen's metadata takes.
 	maxMetadataValue = 80
 	// minShopperReference and maxShopperReference bound a shopperReference.
@@ -73,19 +76,11 @@ func (*Adapter) Name() string { return "adyen" }
 
 // Windows are Adyen's limits in time. There is no search, hence none that lags.
 func (*Adapter) Windows() providers.Windows {
-	return providers.Windows{Repost: repostWindow}
+	return providers.Windows{Repost: repostWindow, NoLookup: true, Hold: holdTime}
 }
 
-// Check tells whether a charge of a stored method could be sent at all: nil, or a *providers.RequestError. It makes no call.
-func (*Adapter) Check(money providers.Money, method string) error {
-	if _, err := toAdyen(money); err != nil {
-		return err
-	}
-	return checkMethod(method)
-}
-
-// CheckRequest is Check for the whole request, MethodData included.
-func (a *Adapter) CheckRequest(request providers.ChargeRequest) error {
+// Check tells whether a charge could be sent at all: nil, or a *providers.RequestError. It makes no call.
+func (a *Adapter) Check(request providers.ChargeRequest) error {
 	_, err := a.paymentOf(request)
 	return err
 }
@@ -95,7 +90,7 @@ func (a *Adapter) CheckRequest(request providers.ChargeRequest) error {
 // saga to compare.
 //
 // Inside Windows().Repost the same request may be sent any number of times and takes the money at most once. A request that
-// CheckRequest refuses is Rejected without a call.
+// Check refuses is Rejected without a call.
 func (a *Adapter) Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome {
 	payment, err := a.paymentOf(request)
 	if err != nil {
@@ -106,7 +101,7 @@ func (a *Adapter) Charge(ctx context.Context, request providers.ChargeRequest) p
 		return outcomeOfError(err)
 	}
 	if answer.MerchantReference != "" && answer.MerchantReference != request.Key.AdyenReference() {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfPayment(answer, request.ManualCapture)
 }
@@ -137,6 +132,7 @@ func (a *Adapter) paymentOf(request providers.ChargeRequest) (paymentRequest, er
 	if request.ReturnURL != "" {
 		payment.ReturnURL = request.ReturnURL
 	}
+	payment.show3DSecure(method)
 	if method.stored {
 		// The customer is known to the shop and chose to have the method kept.
 		payment.ShopperInteraction, payment.RecurringProcessingModel = "ContAuth", "CardOnFile"
@@ -156,6 +152,15 @@ func (a *Adapter) paymentOf(request providers.ChargeRequest) (paymentRequest, er
 		payment.CaptureDelayHours = new(0)
 	}
 	return payment, nil
+}
+
+// show3DSecure passes on what 3-D Secure needs of the browser. Only a page that tells its origin can show it by itself; else Adyen
+// sends the customer to the bank's page.
+func (p *paymentRequest) show3DSecure(method paymentMethod) {
+	p.BrowserInfo, p.Origin = method.browserInfo, method.origin
+	if method.browserInfo != nil && method.origin != "" {
+		p.AuthenticationData = &authenticationData{Request: threeDSRequest{Native: "preferred"}}
+	}
 }
 
 func checkIdentifiers(request providers.ChargeRequest) error {
@@ -188,7 +193,7 @@ func (a *Adapter) Continue(ctx context.Context, request providers.ContinueReques
 		return outcomeOfError(err)
 	}
 	if !isOurs(answer, request) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfPayment(answer, request.ManualCapture)
 }
@@ -212,7 +217,8 @@ func (*Adapter) LookupRefund(context.Context, providers.RefundLookupRequest) pro
 }
 
 // Capture takes authorized money, all or a part. Processing, with the capture's own reference, is the best that it answers; the
-// end comes by webhook. Final is not sent: Adyen lets go of what is not captured when the authorization expires, or by Void.
+// end comes by webhook. Final is not sent, as Adyen has no such field: an account takes either one capture, which lets go of what it
+// leaves, or several, and then the rest is let go when the authorization expires.
 func (a *Adapter) Capture(ctx context.Context, request providers.CaptureRequest) providers.Outcome {
 	money, invalid, ok := checkModification(request.Key, request.Reference, request.Money)
 	if !ok {

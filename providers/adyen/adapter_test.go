@@ -57,6 +57,22 @@ func TestWhatIsSent(t *testing.T) {
 			`{` + common + stored + `"returnUrl":"https://shop.example/back?o=1&x=2","shopperReference":"cus_42","additionalData":{"manualCapture":"true"}}`,
 		},
 		{
+			"state of the client library, on a page that shows 3-D Secure", charge(func(r *providers.ChargeRequest) {
+				r.Method, r.MethodData = "", []byte(`{"riskData":{},"paymentMethod":{"type":"scheme","encryptedCardNumber":"test_4111111111111111"},`+
+					`"browserInfo":{"userAgent":"Mozilla/5.0","language":"en"}, "origin":"https://shop.example"}`)
+			}), "/payments", "_charge",
+			`{` + common + nowhere + `"paymentMethod":{"encryptedCardNumber":"test_4111111111111111","type":"scheme"},"shopperInteraction":"Ecommerce",` +
+				`"captureDelayHours":0,"browserInfo":{"language":"en","userAgent":"Mozilla/5.0"},"origin":"https://shop.example",` +
+				`"authenticationData":{"threeDSRequestData":{"nativeThreeDS":"preferred"}}}`,
+		},
+		{
+			"state of the client library, on another page", charge(func(r *providers.ChargeRequest) {
+				r.Method, r.MethodData = "", []byte(`{"paymentMethod":{"type":"scheme","encryptedCardNumber":"x"},"browserInfo":{"language":"en"}}`)
+			}), "/payments", "_charge",
+			`{` + common + nowhere + `"paymentMethod":{"encryptedCardNumber":"x","type":"scheme"},"shopperInteraction":"Ecommerce",` +
+				`"captureDelayHours":0,"browserInfo":{"language":"en"}}`,
+		},
+		{
 			"encrypted card", charge(func(r *providers.ChargeRequest) {
 				r.Method, r.MethodData = "", []byte(`{ "type": "scheme", "encryptedCardNumber": "test_4111111111111111" }`)
 			}), "/payments", "_charge",

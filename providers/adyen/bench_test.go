@@ -33,12 +33,15 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	t.Helper()
+	return newBenchWith(t, sandbox.Options{AdyenMerchant: merchant, AdyenSeveralCaptures: true})
+}
+
+func newBenchWith(t *testing.T, options sandbox.Options) bench {
+	t.Helper()
 	notices := make(chan providers.Notice, 100)
 	shop := httptest.NewServer(shopOf(t, notices))
-	simulated := sandbox.New(sandbox.Options{
-		AdyenMerchant: merchant, AdyenSeveralCaptures: true,
-		Webhooks: map[string]sandbox.WebhookTarget{"adyen": {URL: shop.URL, Secrets: []string{hmacKey}}},
-	})
+	options.Webhooks = map[string]sandbox.WebhookTarget{"adyen": {URL: shop.URL, Secrets: []string{hmacKey}}}
+	simulated := sandbox.New(options)
 	server := httptest.NewServer(simulated)
 	t.Cleanup(func() { simulated.Close(); server.Close(); shop.Close() })
 	adapter, err := adyen.New(adyen.Config{

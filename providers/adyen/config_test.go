@@ -88,7 +88,7 @@ func TestNameAndWindows(t *testing.T) {
 	if adapter.Name() != "adyen" {
 		t.Errorf("name %q", adapter.Name())
 	}
-	if want := (providers.Windows{Repost: 144 * time.Hour}); adapter.Windows() != want {
+	if want := (providers.Windows{Repost: 144 * time.Hour, NoLookup: true, Hold: 28 * 24 * time.Hour}); adapter.Windows() != want {
 		t.Errorf("windows %+v", adapter.Windows())
 	}
 }

@@ -111,6 +111,8 @@ func TestAmountsThatAdyenTakes(t *testing.T) {
 		{money: providers.Money{Amount: 99, Currency: "CVE"}, code: "amount_not_expressible"},
 		{money: providers.Money{Amount: 500, Currency: "JPY"}, want: 500},
 		{money: providers.Money{Amount: 5124, Currency: "BHD"}, want: 5124},
+		{money: providers.Money{Amount: 20_000, Currency: "UGX"}, want: 20_000},
+		{money: providers.Money{Amount: 1050, Currency: "MGA"}, want: 1050},
 		{money: providers.Money{Amount: 100, Currency: "XXX"}, code: "currency_unsupported"},
 		{money: providers.Money{Amount: 100, Currency: "eur"}, code: "currency_unsupported"},
 		{money: providers.Money{Amount: 100, Currency: ""}, code: "currency_unsupported"},

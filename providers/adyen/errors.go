@@ -79,7 +79,7 @@ func outcomeOfBrokenAnswer(failure *callError) providers.Outcome {
 	case errors.Is(failure, wire.ErrRedirected):
 		return unknown(codeRedirected)
 	case errors.Is(failure, errOtherKey):
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	case failure.TimedOut():
 		return unknown(codeTimeout)
 	case failure.Status != 0:

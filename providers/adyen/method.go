@@ -13,6 +13,8 @@ const (
 	maxMethodDataBytes = 256 << 10
 	// maxDetailsBytes is over the longest field that a customer's action brings (paymentData: 200,000).
 	maxDetailsBytes = 512 << 10
+	// maxOrigin is the longest origin that Adyen takes.
+	maxOrigin = 80
 	// typeCard is Adyen's name for all cards.
 	typeCard = "scheme"
 )
@@ -27,10 +29,12 @@ var cardForm = regexp.MustCompile(`^[2-6](?:[ -]?[0-9]){11,18}$`)
 // rawCardFields are the fields of card data that is not encrypted. Whoever sends them is not allowed to have them.
 var rawCardFields = []string{"number", "cvc"}
 
-// paymentMethod is a method as it is sent, and whether Adyen has it stored already.
+// paymentMethod is a method as it is sent, and what the client library tells beside it.
 type paymentMethod struct {
-	body   json.RawMessage
-	stored bool
+	body        json.RawMessage
+	stored      bool            // whether Adyen has it stored already
+	browserInfo json.RawMessage // of the customer's browser, for 3-D Secure; nil for none
+	origin      string          // of the page that can show 3-D Secure itself; empty for none
 }
 
 func checkMethod(method string) error {
@@ -64,13 +68,60 @@ func methodOf(request providers.ChargeRequest) (paymentMethod, error) {
 	return parseMethodData(request.MethodData)
 }
 
-// parseMethodData checks an object of the client library and writes it anew: in one form whatever its spacing, and with each field
-// once, so that nothing is sent that was not looked at.
+// parseMethodData reads what the client library made: its whole state ({"paymentMethod":{…},"browserInfo":{…},"origin":"…"}), of which
+// these three are taken, or the paymentMethod alone.
 func parseMethodData(data json.RawMessage) (paymentMethod, error) {
 	var fields map[string]json.RawMessage
 	if len(data) > maxMethodDataBytes || json.Unmarshal(data, &fields) != nil {
-		return paymentMethod{}, methodDataError("method_data_invalid", "must be the paymentMethod object of Adyen's client library")
+		return paymentMethod{}, notOfTheLibrary()
 	}
+	inner, wrapped := fields["paymentMethod"]
+	if !wrapped {
+		return parsePaymentMethod(fields)
+	}
+	var chosen map[string]json.RawMessage
+	if json.Unmarshal(inner, &chosen) != nil {
+		return paymentMethod{}, notOfTheLibrary()
+	}
+	method, err := parsePaymentMethod(chosen)
+	if err != nil {
+		return paymentMethod{}, err
+	}
+	if method.browserInfo, err = parseBrowserInfo(fields["browserInfo"]); err != nil {
+		return paymentMethod{}, err
+	}
+	if method.origin = text(fields, "origin"); method.origin != "" && (len(method.origin) > maxOrigin || !isWebPage(method.origin)) {
+		return paymentMethod{}, methodDataError("method_data_invalid", "has an origin that is no web page of up to 80 characters")
+	}
+	return method, nil
+}
+
+func notOfTheLibrary() error {
+	return methodDataError("method_data_invalid", "must be what Adyen's client library made, or its paymentMethod alone")
+}
+
+// parseBrowserInfo writes the object anew, as parsePaymentMethod does.
+func parseBrowserInfo(data json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if json.Unmarshal(data, &fields) != nil {
+		return nil, methodDataError("method_data_invalid", "has a browserInfo that is no object")
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, notOfTheLibrary()
+	}
+	return body, nil
+}
+
+// parsePaymentMethod checks a paymentMethod and writes it anew: in one form whatever its spacing, and with each field once, so that
+// nothing is sent that was not looked at.
+func parsePaymentMethod(fields map[string]json.RawMessage) (paymentMethod, error) {
 	if text(fields, "type") == "" {
 		return paymentMethod{}, methodDataError("method_data_invalid", "must have a type")
 	}
@@ -86,7 +137,7 @@ func parseMethodData(data json.RawMessage) (paymentMethod, error) {
 	}
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return paymentMethod{}, methodDataError("method_data_invalid", "must be the paymentMethod object of Adyen's client library")
+		return paymentMethod{}, notOfTheLibrary()
 	}
 	return paymentMethod{body: body, stored: text(fields, "storedPaymentMethodId") != ""}, nil
 }

@@ -30,7 +30,9 @@ func TestCheck(t *testing.T) {
 		{"not expressible", providers.Money{Amount: 1050, Currency: "IDR"}, "M5N7TQ4TG5PFWR50", "amount_not_expressible"},
 	}
 	for _, test := range tests {
-		err := adapter.Check(test.money, test.method)
+		request := chargeRequest()
+		request.Money, request.Method = test.money, test.method
+		err := adapter.Check(request)
 		if code := requestCode(err); code != test.code {
 			t.Errorf("%s: %v, want %q", test.name, err, test.code)
 		}
@@ -40,7 +42,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestCheckRequest(t *testing.T) {
+func TestCheckOfTheWholeRequest(t *testing.T) {
 	t.Parallel()
 	adapter := adapterTo(t, "http://localhost")
 	data := func(text string) func(*providers.ChargeRequest) {
@@ -55,6 +57,14 @@ func TestCheckRequest(t *testing.T) {
 		{"encrypted card", data(`{"type":"scheme","encryptedCardNumber":"test_4111111111111111"}`), ""},
 		{"wallet", data(`{"type":"applepay","applePayToken":"VNRWtuNlNEWkRCSm1xWndjMDFFbktkQU..."}`), ""},
 		{"both", func(r *providers.ChargeRequest) { r.MethodData = []byte(`{"type":"scheme"}`) }, "method_ambiguous"},
+		{"neither", func(r *providers.ChargeRequest) { r.Method = "" }, "method_missing"},
+		{"the library's whole state", data(`{"paymentMethod":{"type":"scheme"},"browserInfo":{"language":"en"},"origin":"https://shop.example"}`), ""},
+		{"state without a browser", data(`{"paymentMethod":{"type":"scheme"}}`), ""},
+		{"state of no method", data(`{"paymentMethod":"scheme"}`), "method_data_invalid"},
+		{"state with a card number", data(`{"paymentMethod":{"type":"scheme","number":"4111111111111111"}}`), "card_number_refused"},
+		{"state of no browser", data(`{"paymentMethod":{"type":"scheme"},"browserInfo":"Firefox"}`), "method_data_invalid"},
+		{"state of no page", data(`{"paymentMethod":{"type":"scheme"},"origin":"javascript:alert(1)"}`), "method_data_invalid"},
+		{"state of a long page", data(`{"paymentMethod":{"type":"scheme"},"origin":"https://` + strings.Repeat("a", 80) + `"}`), "method_data_invalid"},
 		{"no type", data(`{"encryptedCardNumber":"x"}`), "method_data_invalid"},
 		{"type of another type", data(`{"type":1}`), "method_data_invalid"},
 		{"no object", data(`["scheme"]`), "method_data_invalid"},
@@ -77,7 +87,7 @@ func TestCheckRequest(t *testing.T) {
 	for _, test := range tests {
 		request := chargeRequest()
 		test.change(&request)
-		if code := requestCode(adapter.CheckRequest(request)); code != test.code {
+		if code := requestCode(adapter.Check(request)); code != test.code {
 			t.Errorf("%s: %q, want %q", test.name, code, test.code)
 		}
 	}

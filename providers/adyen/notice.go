@@ -12,9 +12,8 @@ import (
 
 // The adapter's own codes in notices.
 const (
-	codeCaptureRefused      = "capture_refused"      // with Declined captures: Adyen did not take the request on
-	codeCaptureFailed       = "capture_failed"       // with Declined captures: the card scheme sent it back
-	codeVoidRefused         = "void_refused"         // with Rejected voids
+	codeCaptureRefused = "capture_refused" // with Declined captures: Adyen did not take the request on
+
 	codeRefundRefused       = "refund_refused"       // with Declined refunds: Adyen did not take the request on
 	codeRefundFailed        = "refund_failed"        // with Declined refunds: the card scheme sent it back
 	codeRefundReversed      = "refunded_reversed"    // with Declined refunds: the money came back to the shop
@@ -43,7 +42,7 @@ var events = map[string]event{
 	"AUTHORISATION":     {providers.AboutCharge, outcomeOfAuthorisation},
 	"EXPIRE":            {providers.AboutCharge, outcomeOfExpiry},
 	"CAPTURE":           {providers.AboutCapture, outcomeOfCapture},
-	"CAPTURE_FAILED":    {providers.AboutCapture, failing(codeCaptureFailed)},
+	"CAPTURE_FAILED":    {providers.AboutCapture, failing(providers.CodeCaptureFailed)},
 	"CANCELLATION":      {providers.AboutVoid, outcomeOfCancellation},
 	"TECHNICAL_CANCEL":  {providers.AboutVoid, outcomeOfCancellation},
 	"CANCEL_OR_REFUND":  {providers.AboutVoid, outcomeOfReversal},
@@ -182,7 +181,7 @@ func outcomeOfCancellation(item *item) providers.Outcome {
 	case isCaptured.MatchString(item.Reason):
 		return providers.Outcome{Kind: providers.Rejected, Code: providers.CodeAlreadyCaptured}
 	default:
-		return providers.Outcome{Kind: providers.Rejected, Code: codeVoidRefused}
+		return providers.Outcome{Kind: providers.Rejected, Code: providers.CodeVoidRefused}
 	}
 }
 
@@ -190,7 +189,7 @@ func outcomeOfCancellation(item *item) providers.Outcome {
 func outcomeOfReversal(item *item) providers.Outcome {
 	switch {
 	case item.Success != yes:
-		return providers.Outcome{Kind: providers.Rejected, Code: codeVoidRefused}
+		return providers.Outcome{Kind: providers.Rejected, Code: providers.CodeVoidRefused}
 	case text(item.AdditionalData, "modification.action") == "refund":
 		return providers.Outcome{Kind: providers.Succeeded, Code: providers.CodeRefunded}
 	default:

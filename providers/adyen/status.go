@@ -16,7 +16,6 @@ const (
 	codeStatusUnrecognized = "status_unrecognized"
 	codeAmountUnreadable   = "amount_unreadable"
 	codeNextActionMissing  = "next_action_missing"
-	codeOtherPayment       = "other_payment"        // the answer is about another payment than the one asked for
 	codePartlyAuthorised   = "partially_authorised" // with Succeeded or Authorized, whose Money is then the part
 	codeReceived           = "received"             // with Processing modifications
 	codeTransient          = "transient_error"      // with Busy
@@ -142,7 +141,7 @@ func outcomeOfModification(answer *modificationAnswer, err error, payment string
 		return outcomeOfError(err)
 	}
 	if answer.PaymentPSPReference != payment {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfReceipt(answer)
 }
@@ -153,7 +152,7 @@ func outcomeOfTechnicalCancel(answer *modificationAnswer, err error, reference s
 		return outcomeOfError(err)
 	}
 	if answer.PaymentReference != reference {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfReceipt(answer)
 }

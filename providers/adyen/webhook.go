@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -29,10 +28,13 @@ const (
 
 var (
 	// ErrSignature is wrapped by Parse's error for an event that none of our keys signed.
-	ErrSignature = errors.New("adyen webhook signature")
+	ErrSignature = fmt.Errorf("adyen %w", providers.ErrSignature)
 	// ErrMalformed is wrapped by Parse's error for a body that is no batch of Adyen's events.
-	ErrMalformed = errors.New("adyen webhook malformed")
+	ErrMalformed = fmt.Errorf("adyen %w", providers.ErrMalformed)
 )
+
+// Accepted is the body with which Adyen wants each webhook to be answered, with status 200.
+const Accepted = "[accepted]"
 
 // WebhookConfig sets a Webhook up.
 type WebhookConfig struct {

@@ -24,6 +24,20 @@ type paymentRequest struct {
 	CaptureDelayHours        *int              `json:"captureDelayHours,omitempty"`
 	AdditionalData           map[string]string `json:"additionalData,omitempty"`
 	Metadata                 map[string]string `json:"metadata"`
+
+	BrowserInfo        json.RawMessage     `json:"browserInfo,omitempty"`
+	Origin             string              `json:"origin,omitempty"`
+	AuthenticationData *authenticationData `json:"authenticationData,omitempty"`
+}
+
+//nolint:tagliatelle // Adyen's names
+type authenticationData struct {
+	Request threeDSRequest `json:"threeDSRequestData"`
+}
+
+//nolint:tagliatelle // Adyen's names
+type threeDSRequest struct {
+	Native string `json:"nativeThreeDS"`
 }
 
 //nolint:tagliatelle // Adyen's names

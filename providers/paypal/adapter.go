@@ -29,6 +29,9 @@ const (
 	repostWindow = 5 * time.Hour
 	// lookupDelay is how far PayPal's transaction search can be behind.
 	lookupDelay = 3 * time.Hour
+	// holdTime is how long PayPal keeps an authorization: 29 days, of which it honours the first 3 ("Authorization and honor period",
+	// PayPal Developer). A capture after those can be declined for want of funds.
+	holdTime = 29 * 24 * time.Hour
 )
 
 const (
@@ -87,18 +90,37 @@ func (*Adapter) Name() string { return "paypal" }
 
 // Windows are PayPal's limits in time.
 func (*Adapter) Windows() providers.Windows {
-	return providers.Windows{Repost: repostWindow, LookupDelay: lookupDelay}
+	return providers.Windows{Repost: repostWindow, LookupDelay: lookupDelay, Hold: holdTime}
 }
 
 // Check tells whether a charge could be sent at all: nil, or a *providers.RequestError. It makes no call.
 //
 // The method is "wallet", the vault id of a PayPal account, or "card:" and the vault id of a card: PayPal wants to be told which
 // of the two an id is.
-func (*Adapter) Check(money providers.Money, method string) error {
-	if _, err := toPayPal(money); err != nil {
-		return err
+func (*Adapter) Check(request providers.ChargeRequest) error {
+	_, err := valueOf(request)
+	return err
+}
+
+// valueOf is what a charge takes, in PayPal's form, or a *providers.RequestError that says why it cannot be sent.
+func valueOf(request providers.ChargeRequest) (amount, error) {
+	value, err := toPayPal(request.Money)
+	if err != nil {
+		return amount{}, err
 	}
-	return checkMethod(method)
+	if len(request.MethodData) != 0 {
+		return amount{}, &providers.RequestError{
+			Field: "payment.method_data", Code: "method_data_not_taken",
+			Detail: `is not taken by PayPal; payment.method is "wallet" or a PayPal vault id`,
+		}
+	}
+	if err := checkMethod(request.Method); err != nil {
+		return amount{}, err
+	}
+	if !validKey(request.Key) {
+		return amount{}, &providers.RequestError{Field: "key", Code: codeKeyInvalid, Detail: "is no key that PayPal takes"}
+	}
+	return value, nil
 }
 
 func checkMethod(method string) error {
@@ -128,15 +150,9 @@ func checkMethod(method string) error {
 // Check refuses is Rejected without a call. Unknown with CodeIdempotencyMismatch is an invoice_id that the account has seen
 // before: look up, as an earlier call may have taken the money.
 func (a *Adapter) Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome {
-	value, err := toPayPal(request.Money)
-	if err == nil {
-		err = checkMethod(request.Method)
-	}
+	value, err := valueOf(request)
 	if err != nil {
 		return rejectedRequest(err)
-	}
-	if !validKey(request.Key) {
-		return providers.Outcome{Kind: providers.Rejected, Code: codeKeyInvalid}
 	}
 	created, err := a.client.createOrder(ctx, request.Key, orderRequest{
 		Intent:        strings.ToUpper(string(finishingOf(request.ManualCapture))),
@@ -254,7 +270,7 @@ func judgeOrder(found *order, id string, key providers.SubKey) providers.Outcome
 func judge(found *order, key providers.SubKey) providers.Outcome {
 	outcome := outcomeOfOrder(found)
 	if outcome.Reference != "" && !found.belongsTo(key) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcome
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"paysaga/providers"
 )
 
 func TestNewChecksItsSettings(t *testing.T) {
@@ -95,5 +97,32 @@ func TestNewLeavesTheGivenClientAlone(t *testing.T) {
 	}
 	if given.Transport != nil || given.CheckRedirect != nil {
 		t.Error("the given client was changed")
+	}
+}
+
+func TestCheckOfTheWholeRequest(t *testing.T) {
+	t.Parallel()
+	adapter := adapterTo(t, "http://127.0.0.1:1")
+	tests := map[string]struct {
+		change      func(*providers.ChargeRequest)
+		field, code string
+	}{
+		"method data":            {func(r *providers.ChargeRequest) { r.Method, r.MethodData = "", []byte(`{"type":"paypal"}`) }, "payment.method_data", "method_data_not_taken"},
+		"method and method data": {func(r *providers.ChargeRequest) { r.MethodData = []byte(`{"type":"paypal"}`) }, "payment.method_data", "method_data_not_taken"},
+		"neither":                {func(r *providers.ChargeRequest) { r.Method = "" }, "payment.method", "method_missing"},
+		"no key":                 {func(r *providers.ChargeRequest) { r.Key = "" }, "key", "key_invalid"},
+		"long key":               {func(r *providers.ChargeRequest) { r.Key = providers.SubKey(strings.Repeat("k", 65)) }, "key", "key_invalid"},
+		"dinars":                 {func(r *providers.ChargeRequest) { r.Money = providers.Money{Amount: 1050, Currency: "TND"} }, "currency", "currency_unsupported"},
+	}
+	for name, test := range tests {
+		request := chargeRequest(walletMethod)
+		test.change(&request)
+		invalid, _ := errors.AsType[*providers.RequestError](adapter.Check(request))
+		if invalid == nil || invalid.Field != test.field || invalid.Code != test.code {
+			t.Errorf("%s: %+v, want %s %s", name, invalid, test.field, test.code)
+		}
+		if got := adapter.Charge(t.Context(), request); got.Kind != providers.Rejected || got.Code != test.code {
+			t.Errorf("%s: charge %+v", name, got)
+		}
 	}
 }

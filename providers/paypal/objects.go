@@ -92,6 +92,7 @@ type capture struct {
 	Details   statusDetails     `json:"status_details"`
 	Amount    *amount           `json:"amount"`
 	InvoiceID string            `json:"invoice_id"`
+	Final     bool              `json:"final_capture"`
 	Processor processorResponse `json:"processor_response"`
 	Data      supplementaryData `json:"supplementary_data"`
 }

@@ -58,7 +58,7 @@ func TestSearch(t *testing.T) {
 		"on the second page":    {map[string][]canned{searchCall: {{status: 200, body: pageJSON(2, 2, `{}`)}, {status: 200, body: pageJSON(2, 2, transactionJSON("CAP1", key))}}, "GET /v2/payments/captures/CAP1": related, "GET " + orderPath: ok(paid)}, succeeded},
 		"two payments":          {twins, unknown(providers.CodeSeveralPayments)},
 		"two, one of them dead": {oneDead, providers.Outcome{Kind: providers.Succeeded, Reference: "A2", Money: euros39}},
-		"another attempt's":     {map[string][]canned{searchCall: hit, "GET /v2/payments/captures/CAP1": related, "GET " + orderPath: ok(strings.ReplaceAll(paid, "_charge", "_charge_2"))}, unknown(codeOtherPayment)},
+		"another attempt's":     {map[string][]canned{searchCall: hit, "GET /v2/payments/captures/CAP1": related, "GET " + orderPath: ok(strings.ReplaceAll(paid, "_charge", "_charge_2"))}, unknown(providers.CodeOtherPayment)},
 
 		"neither capture nor authorization": {map[string][]canned{searchCall: hit, "GET /v2/payments/captures/CAP1": missing, "GET /v2/payments/authorizations/CAP1": missing}, unknown(codeOtherObject)},
 		"a capture of no order":             {map[string][]canned{searchCall: hit, "GET /v2/payments/captures/CAP1": ok(`{"id":"CAP1"}`)}, unknown(codeOtherObject)},

@@ -60,7 +60,7 @@ func (a *Adapter) captureOf(ctx context.Context, unit *purchaseUnit, request pro
 		return outcomeOfError(captureCall, err)
 	}
 	if made.InvoiceID != "" && made.InvoiceID != string(request.Key) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfOwnCapture(made, request)
 }
@@ -174,7 +174,7 @@ func (a *Adapter) Refund(ctx context.Context, request providers.RefundRequest) p
 		return outcomeOfError(refundCall, err)
 	}
 	if made.InvoiceID != "" && made.InvoiceID != string(request.Key) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfRefund(made)
 }
@@ -206,7 +206,7 @@ func (a *Adapter) LookupRefund(ctx context.Context, request providers.RefundLook
 		return outcome
 	}
 	if made.ID != request.Reference || made.InvoiceID != "" && made.InvoiceID != string(request.Key) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfRefund(made)
 }
@@ -222,7 +222,7 @@ func (a *Adapter) unit(ctx context.Context, id, sagaKey string) (*purchaseUnit, 
 	case !ok || found.ID != id:
 		return nil, unknown(codeOtherObject)
 	case !found.belongsToSaga(sagaKey):
-		return nil, unknown(codeOtherPayment)
+		return nil, unknown(providers.CodeOtherPayment)
 	default:
 		return unit, providers.Outcome{}
 	}

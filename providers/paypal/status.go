@@ -10,8 +10,7 @@ import (
 
 // The adapter's own codes about answers that arrived, for the timeline: with Unknown if nothing else is said.
 const (
-	codeOtherObject        = "other_object"  // the answer is not the object asked for
-	codeOtherPayment       = "other_payment" // the answer is about another payment than the one asked for
+	codeOtherObject        = "other_object" // the answer is not the object asked for
 	codeStatusUnrecognized = "status_unrecognized"
 	codeAmountUnreadable   = "amount_unreadable"
 	codeNextActionMissing  = "next_action_missing"
@@ -19,7 +18,7 @@ const (
 	codeNotVoided          = "not_voided"         // a void answered 200 with an authorization that is not voided
 	codeUnrecognized       = "unrecognized"       // PayPal's code was none
 	codeOrderVoided        = "order_voided"       // with Canceled
-	codePartiallyCaptured  = "partially_captured" // with Succeeded: more can be captured
+	codePartiallyCaptured  = "partially_captured" // with Authorized: more can be captured
 	codeRefundPending      = "refund_pending"     // with Processing
 )
 
@@ -73,13 +72,22 @@ func outcomeOfUnit(o *order, unit *purchaseUnit) providers.Outcome {
 	case held == nil:
 		return outcomeWithoutPayment(o)
 	case asked && captured.Kind != providers.Declined:
-		if held.Status == statusPartiallyCaptured && captured.Kind == providers.Succeeded && captured.Code == "" {
-			captured.Code = codePartiallyCaptured
+		if captured.Kind != providers.Unknown && held.Status == statusPartiallyCaptured && !unit.Payments.hasFinalCapture() {
+			return outcomeOfOpenRest(held)
 		}
 		return captured
 	default:
 		return outcomeOfAuthorization(held) // a declined capture leaves the authorization as it is
 	}
+}
+
+// outcomeOfOpenRest is for an authorization of which a part is captured and the rest still held.
+func outcomeOfOpenRest(held *authorization) providers.Outcome {
+	money, err := fromPayPal(held.Amount)
+	if err != nil {
+		return unknown(codeAmountUnreadable)
+	}
+	return providers.Outcome{Kind: providers.Authorized, Code: codePartiallyCaptured, Money: money}
 }
 
 // outcomeWithoutPayment maps every status of an order for which no money was asked yet.
@@ -215,6 +223,13 @@ func (t *tally) add(one providers.Outcome) (broken providers.Outcome, ok bool) {
 	default: // pending or declined: nothing taken
 	}
 	return providers.Outcome{}, true
+}
+
+// hasFinalCapture tells that no further capture will follow, whatever the authorization's status says.
+func (p payments) hasFinalCapture() bool {
+	return slices.ContainsFunc(p.Captures, func(c capture) bool {
+		return c.Final && c.Status != statusDeclined && c.Status != statusDenied && c.Status != statusFailed
+	})
 }
 
 func (p payments) hasOpenRefund() bool {

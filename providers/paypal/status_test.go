@@ -27,6 +27,7 @@ func TestOutcomeOfOrder(t *testing.T) {
 	unreadable := func(code string) providers.Outcome {
 		return providers.Outcome{Kind: providers.Unknown, Code: code, Reference: testOrder, Money: euros39}
 	}
+	final := func(capture string) string { return strings.Replace(capture, `{`, `{"final_capture":true,`, 1) }
 	ended := `"authorizations":[{"id":"AUTH1","status":"VOIDED","amount":{"currency_code":"EUR","value":"39.98"},` +
 		`"update_time":"2026-03-30T00:00:00Z","expiration_time":"2026-03-30T00:00:00+0000"}]`
 	tests := map[string]struct {
@@ -68,9 +69,14 @@ func TestOutcomeOfOrder(t *testing.T) {
 		"authorization without an amount":  {orderJSON("COMPLETED", `"authorizations":[{"id":"A","status":"CREATED"}]`), unreadable(codeAmountUnreadable)},
 		"a second authorization":           {orderJSON("COMPLETED", `"authorizations":[{"id":"A","status":"DENIED"},{"id":"B","status":"CREATED","amount":{"currency_code":"EUR","value":"39.98"}}]`), made("", euros39, providers.Authorized, "")},
 
-		"captured in part":              {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"))), made("", euros10, providers.Succeeded, codePartiallyCaptured)},
+		"captured in part":              {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"))), made("", euros39, providers.Authorized, codePartiallyCaptured)},
+		"captured in part, for good":    {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(final(captureJSON("C", "COMPLETED", "10.00")))), made("", euros10, providers.Succeeded, "")},
+		"the final part was declined":   {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"), final(captureJSON("D", "DECLINED", "29.98")))), made("", euros39, providers.Authorized, codePartiallyCaptured)},
+		"captured in part, given back":  {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "REFUNDED", "10.00"))), made("", euros39, providers.Authorized, codePartiallyCaptured)},
+		"captured in part, unreadable":  {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "OF TOMORROW", "10.00"))), unreadable(codeStatusUnrecognized)},
+		"part of an unreadable hold":    {orderJSON("COMPLETED", strings.ReplaceAll(authorizationJSON("PARTIALLY_CAPTURED"), "39.98", "39,98")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"))), unreadable(codeAmountUnreadable)},
 		"captured in two parts":         {orderJSON("COMPLETED", authorizationJSON("CAPTURED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"), captureJSON("D", "REFUNDED", "29.98"))), made("", euros39, providers.Succeeded, providers.CodePartiallyRefunded)},
-		"one part of two still pending": {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"), captureJSON("D", "PENDING", "29.98"))), made("", euros10, providers.Succeeded, codePartiallyCaptured)},
+		"one part of two still pending": {orderJSON("COMPLETED", authorizationJSON("PARTIALLY_CAPTURED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"), captureJSON("D", "PENDING", "29.98"))), made("", euros39, providers.Authorized, codePartiallyCaptured)},
 		"declined, then taken":          {orderJSON("COMPLETED", capturesJSON(captureJSON("C", "DECLINED", "39.98"), captureJSON("D", "COMPLETED", "39.98"))), made("", euros39, providers.Succeeded, "")},
 		"capture declined, still held":  {orderJSON("COMPLETED", authorizationJSON("CREATED")+","+capturesJSON(captureJSON("C", "DECLINED", "10.00"))), made("", euros39, providers.Authorized, "")},
 		"captured in part, then voided": {orderJSON("COMPLETED", authorizationJSON("VOIDED")+","+capturesJSON(captureJSON("C", "COMPLETED", "10.00"))), made("", euros10, providers.Succeeded, "")},
@@ -103,7 +109,7 @@ func TestLookupByReference(t *testing.T) {
 		want   providers.Outcome
 	}{
 		"paid":                         {canned{status: 200, body: paid}, providers.Outcome{Kind: providers.Succeeded, Reference: testOrder, Money: euros39}},
-		"another attempt":              {canned{status: 200, body: strings.ReplaceAll(paid, "_charge", "_charge_2")}, providers.Outcome{Kind: providers.Unknown, Code: codeOtherPayment}},
+		"another attempt":              {canned{status: 200, body: strings.ReplaceAll(paid, "_charge", "_charge_2")}, providers.Outcome{Kind: providers.Unknown, Code: providers.CodeOtherPayment}},
 		"another object":               {canned{status: 200, body: `{"id":"A","purchase_units":[{}]}`}, providers.Outcome{Kind: providers.Unknown, Code: codeOtherObject}},
 		"empty":                        {canned{status: 200}, providers.Outcome{Kind: providers.Unknown, Code: codeUnreadableResponse, Reference: testOrder}},
 		"400":                          {canned{status: 400, body: problemJSON("INVALID_REQUEST", "X")}, providers.Outcome{Kind: providers.Unknown, Code: "X", Reference: testOrder}},

@@ -1,9 +1,12 @@
 package paypal_test
 
 import (
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"paysaga/providers"
+	"paysaga/providers/paypal"
 	"paysaga/providers/providertest"
 	"paysaga/providers/sandbox"
 )
@@ -13,13 +16,21 @@ func TestSuite(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		New: func(t *testing.T) (providertest.Adapter, *sandbox.Server) {
 			t.Helper()
-			b := newBench(t)
-			return b.Adapter, b.sandbox
+			simulated := sandbox.New(sandbox.Options{})
+			server := httptest.NewServer(simulated)
+			t.Cleanup(func() { simulated.Close(); server.Close() })
+			adapter, err := paypal.New(paypal.Config{
+				ClientID: "client", ClientSecret: "secret", BaseURL: server.URL + "/paypal", CallTimeout: 20 * time.Second,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return adapter, simulated
 		},
 		Methods: providertest.Methods{
 			Succeeds: "vault_COMPLETED", DeclinedSoft: "vault_INSTRUMENT_DECLINED", DeclinedHard: "vault_COMPLIANCE_VIOLATION",
 			Action: "wallet", Processing: "vault_PENDING",
 		},
-		Identifier: providers.SubKey.PayPalRequestID, VoidsUnkeyed: true,
+		Identifier: providers.SubKey.PayPalRequestID, Parts: true, VoidsUnkeyed: true,
 	})
 }

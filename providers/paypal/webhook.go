@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"net/http"
@@ -21,12 +20,12 @@ import (
 
 var (
 	// ErrSignature is wrapped by the errors of Parse about messages that PayPal did not sign, not for this webhook, or not lately.
-	ErrSignature = errors.New("paypal webhook signature")
+	ErrSignature = fmt.Errorf("paypal %w", providers.ErrSignature)
 	// ErrMalformed is wrapped by the errors of Parse about signed messages that are no events.
-	ErrMalformed = errors.New("paypal webhook event")
+	ErrMalformed = fmt.Errorf("paypal %w", providers.ErrMalformed)
 	// ErrUnavailable is wrapped by the errors of Parse when the signature could not be judged, as PayPal's certificate, or its
 	// verification, was out of reach. The message is neither good nor bad: it must be sent again.
-	ErrUnavailable = errors.New("paypal webhook verification is unavailable")
+	ErrUnavailable = fmt.Errorf("paypal %w", providers.ErrUnavailable)
 )
 
 const (

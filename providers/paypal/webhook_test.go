@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +165,57 @@ func TestEveryByteCounts(t *testing.T) {
 		if _, err := webhook.Parse(header, []byte(captureEvent), testNow); !errors.Is(err, ErrSignature) {
 			t.Errorf("certificate, byte %d: %v", i, err)
 		}
+	}
+}
+
+// TestKnownVector: a message that was signed without a line of this project's.
+func TestKnownVector(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("testdata/webhook.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vector struct {
+		WebhookID   string `json:"webhook_id"`
+		ID          string `json:"transmission_id"`
+		Time        string `json:"transmission_time"`
+		Signature   string `json:"transmission_sig"`
+		Body        string `json:"body"`
+		Certificate string `json:"certificate"`
+	}
+	if err := json.Unmarshal(file, &vector); err != nil {
+		t.Fatal(err)
+	}
+	at, err := time.Parse(time.RFC3339, vector.Time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, place, address := newTestWebhook(t, []byte(vector.Certificate))
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(vector.Certificate))
+	webhook, err := NewWebhook(Config{
+		WebhookID: vector.WebhookID, Roots: roots, CertificateHosts: []string{strings.TrimPrefix(strings.TrimSuffix(address, certPath), "http://")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header{
+		"Paypal-Transmission-Id": {vector.ID}, "Paypal-Transmission-Time": {vector.Time}, "Paypal-Transmission-Sig": {vector.Signature},
+		"Paypal-Cert-Url": {address}, "Paypal-Auth-Algo": {"SHA256withRSA"},
+	}
+	got, err := webhook.Parse(header, []byte(vector.Body), at.Add(time.Second))
+	want := []providers.Notice{{
+		ID: "WH-2WR32451HC0233532-67976317FL4543714", Type: "PAYMENT.CAPTURE.COMPLETED", About: providers.AboutCharge, Key: testKey,
+		Payment: "5O190127TN364715T", Reference: "2GG279541U471931P", At: time.Date(2027, 3, 1, 11, 59, 58, 123000000, time.UTC),
+	}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := webhook.Parse(header, []byte(vector.Body+"\n"), at); !errors.Is(err, ErrSignature) {
+		t.Errorf("another body: %v", err)
+	}
+	if n := place.fetches.Load(); n != 1 {
+		t.Errorf("the certificate was fetched %d times", n)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type Adapter interface {
 	Name() string
 	Windows() providers.Windows
-	Check(money providers.Money, method string) error
+	Check(request providers.ChargeRequest) error
 	Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome
 	Continue(ctx context.Context, request providers.ContinueRequest) providers.Outcome
 	Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome
@@ -39,10 +39,13 @@ type Harness struct {
 	Methods Methods
 	// Identifier is what a call's key must be on the wire.
 	Identifier func(key providers.SubKey) string
-	// Blind: the provider cannot be asked how a payment or refund stands.
-	Blind bool
 	// Deferred: captures, voids and refunds are answered Processing, and their end is told by webhook only.
 	Deferred bool
+	// Parts: held money can be captured in several parts.
+	Parts bool
+	// Details does on the provider's page what the customer decides ("approve", "refuse"), and gives what comes back of it; nil where
+	// the adapter needs nothing of it.
+	Details func(t *testing.T, asked providers.Outcome, decision string) []byte
 	// VoidsUnkeyed: the provider takes no idempotency key with a void.
 	VoidsUnkeyed bool
 }

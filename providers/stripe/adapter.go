@@ -25,6 +25,9 @@ const (
 	repostWindow = 23 * time.Hour
 	// lookupDelay is how far Stripe's search can be behind: normally under a minute, up to an hour in an outage.
 	lookupDelay = time.Hour
+	// holdTime is how long an uncaptured payment lives: Stripe cancels it after 7 days, the window of the card networks for payments
+	// that the customer makes online. Only Visa's for those that the shop initiates is shorter, under 5 days; a look-up then tells.
+	holdTime = 7 * 24 * time.Hour
 )
 
 // methodForm is a PaymentMethod's id. Longer ones than 255 characters are none.
@@ -64,15 +67,34 @@ func (*Adapter) Name() string { return "stripe" }
 
 // Windows are Stripe's limits in time.
 func (*Adapter) Windows() providers.Windows {
-	return providers.Windows{Repost: repostWindow, LookupDelay: lookupDelay}
+	return providers.Windows{Repost: repostWindow, LookupDelay: lookupDelay, StaysPayable: true, Hold: holdTime}
 }
 
 // Check tells whether a charge could be sent at all: nil, or a *providers.RequestError. It makes no call.
-func (*Adapter) Check(money providers.Money, method string) error {
-	if _, err := toStripeCharge(money); err != nil {
-		return err
+func (*Adapter) Check(request providers.ChargeRequest) error {
+	_, err := amountOf(request)
+	return err
+}
+
+// amountOf is what a charge takes, in Stripe's own units, or a *providers.RequestError that says why it cannot be sent.
+func amountOf(request providers.ChargeRequest) (int64, error) {
+	amount, err := toStripeCharge(request.Money)
+	if err != nil {
+		return 0, err
 	}
-	return checkMethod(method)
+	if len(request.MethodData) != 0 {
+		return 0, &providers.RequestError{
+			Field: "payment.method_data", Code: "method_data_not_taken",
+			Detail: "is not taken by Stripe; its client library makes a PaymentMethod (pm_…), which is payment.method",
+		}
+	}
+	if err := checkMethod(request.Method); err != nil {
+		return 0, err
+	}
+	if !validKey(request.Key) {
+		return 0, &providers.RequestError{Field: "key", Code: codeKeyInvalid, Detail: "is no key that Stripe takes"}
+	}
+	return amount, nil
 }
 
 func checkMethod(method string) error {
@@ -100,22 +122,16 @@ func checkMethod(method string) error {
 // A payment that ends Declined stays at Stripe. It holds no money, but a customer who was given its client secret
 // (ActionRequired before) can still pay it: such a payment is to be voided before its order is given up.
 func (a *Adapter) Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome {
-	amount, err := toStripeCharge(request.Money)
-	if err == nil {
-		err = checkMethod(request.Method)
-	}
+	amount, err := amountOf(request)
 	if err != nil {
 		return rejectedRequest(err)
-	}
-	if !validKey(request.Key) {
-		return providers.Outcome{Kind: providers.Rejected, Code: codeKeyInvalid}
 	}
 	payment, err := a.client.createPayment(ctx, request, amount)
 	if err != nil {
 		return outcomeOfError(chargeCall, err)
 	}
 	if !belongsTo(payment, request.Key) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfPayment(payment)
 }
@@ -152,7 +168,7 @@ func (a *Adapter) Lookup(ctx context.Context, request providers.LookupRequest) p
 // outcomeOfLook makes sure that the payment is the one asked for.
 func outcomeOfLook(payment *sdk.PaymentIntent, id string, key providers.SubKey) providers.Outcome {
 	if payment.ID != id || !belongsTo(payment, key) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfPayment(payment)
 }
@@ -223,7 +239,7 @@ func (a *Adapter) Void(ctx context.Context, request providers.VoidRequest) provi
 		return outcomeOfError(voidCall, err)
 	}
 	if payment.ID != request.Reference {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	if outcome, decided := outcomeWithoutVoid(payment); decided {
 		return outcome
@@ -233,7 +249,7 @@ func (a *Adapter) Void(ctx context.Context, request providers.VoidRequest) provi
 		return outcomeOfError(voidCall, err)
 	}
 	if payment.ID != request.Reference {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfVoid(payment)
 }
@@ -255,7 +271,7 @@ func (a *Adapter) Refund(ctx context.Context, request providers.RefundRequest) p
 		return outcomeOfError(refundCall, err)
 	}
 	if !isRefundOf(refund, request.Reference) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	return outcomeOfRefund(refund)
 }
@@ -273,6 +289,9 @@ func (a *Adapter) LookupRefund(ctx context.Context, request providers.RefundLook
 		refund, err := a.client.refund(ctx, request.Reference)
 		if err != nil {
 			return outcomeOfError(lookupCall, err)
+		}
+		if refund.ID != request.Reference || !isRefundOf(refund, request.Payment) {
+			return unknown(providers.CodeOtherPayment)
 		}
 		return outcomeOfRefund(refund)
 	}

@@ -13,6 +13,7 @@ const (
 	codeNothingHeld     = "nothing_held"         // with Rejected captures: the payment holds no money
 	codeNotHeldYet      = "not_held_yet"         // with Busy captures: the bank has not answered
 	codeCaptureMismatch = "capture_other_amount" // with Unknown captures: another amount than the one asked for is taken
+	codeOneCaptureOnly  = "one_capture_only"     // with Rejected captures: a part, and more to follow
 )
 
 // reasonExpired is the cancellation_reason of a hold that nobody captured in its time, 7 days for most cards.
@@ -21,8 +22,9 @@ const reasonExpired = "automatic"
 // Capture takes money that is held, all or a part. Reference in the outcome is the payment's. Canceled is a hold that is gone, with
 // CodeAuthorizationExpired when its time ran out. Taken already is Succeeded, if it is the same amount.
 //
-// What a Final capture leaves is let go by Stripe at once. One that is not Final needs an account with multicapture, and is
-// Rejected by all others.
+// A payment is captured once: what that leaves is let go by Stripe at once. A part that is not Final is therefore Rejected without
+// a call that could move money. (Several captures need multicapture, which Stripe opens to some accounts only, and which a payment
+// must have asked for when it was made.)
 //
 // It looks first: Stripe saves a refused capture under its key and repeats it for a day, when the payment may long have moved on.
 func (a *Adapter) Capture(ctx context.Context, request providers.CaptureRequest) providers.Outcome {
@@ -38,19 +40,25 @@ func (a *Adapter) Capture(ctx context.Context, request providers.CaptureRequest)
 		return outcomeOfError(captureCall, err)
 	}
 	if payment.ID != request.Reference || !belongsToSaga(payment, request.SagaKey) {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
 	if outcome, decided := outcomeWithoutCapture(payment); decided {
 		return onlyThisMuch(outcome, request)
+	}
+	if !request.Final && amount < payment.Amount {
+		return providers.Outcome{
+			Kind: providers.Rejected, Reference: payment.ID, Code: codeOneCaptureOnly,
+			Detail: "Stripe captures a payment once; a part can only be taken as the final capture",
+		}
 	}
 	payment, err = a.client.capturePayment(ctx, request, amount)
 	if err != nil {
 		return onlyThisMuch(outcomeOfError(captureCall, err), request)
 	}
 	if payment.ID != request.Reference {
-		return unknown(codeOtherPayment)
+		return unknown(providers.CodeOtherPayment)
 	}
-	return outcomeOfCapture(payment, request)
+	return onlyThisMuch(outcomeOfCapture(payment), request)
 }
 
 // outcomeWithoutCapture tells whether a payment, as it stands, makes a capture needless or impossible; decided is false when it
@@ -76,17 +84,13 @@ func outcomeWithoutCapture(payment *sdk.PaymentIntent) (outcome providers.Outcom
 	return outcome, true
 }
 
-// outcomeOfCapture tells how a capture ended. After one that is not Final the payment still holds the rest.
-func outcomeOfCapture(payment *sdk.PaymentIntent, request providers.CaptureRequest) providers.Outcome {
+// outcomeOfCapture tells how a capture ended. A payment that still holds money after it contradicts itself.
+func outcomeOfCapture(payment *sdk.PaymentIntent) providers.Outcome {
 	outcome := outcomeOfPayment(payment)
-	if outcome.Kind != providers.Authorized {
-		return onlyThisMuch(outcome, request)
+	if outcome.Kind == providers.Authorized {
+		outcome.Kind, outcome.Code = providers.Unknown, codeCaptureMismatch
 	}
-	taken, err := fromStripe(payment.AmountReceived, string(payment.Currency))
-	if request.Final || err != nil || taken.Currency != request.Money.Currency || taken.Amount < request.Money.Amount {
-		return providers.Outcome{Kind: providers.Unknown, Reference: payment.ID, Code: codeCaptureMismatch}
-	}
-	return providers.Outcome{Kind: providers.Succeeded, Reference: payment.ID, Money: request.Money}
+	return outcome
 }
 
 // onlyThisMuch makes sure that money which is taken is what was asked for.

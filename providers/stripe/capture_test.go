@@ -31,13 +31,18 @@ func captureOf(payment string, amount int64) providers.CaptureRequest {
 
 func TestCaptureTakesTheMoneyOnce(t *testing.T) {
 	t.Parallel()
-	for name, amount := range map[string]int64{"all": 3998, "a part": 1000} {
+	for name, part := range map[string]struct {
+		amount int64
+		final  bool
+	}{"all": {3998, true}, "all, not said to be final": {3998, false}, "a part": {1000, true}} {
 		for _, fault := range []sandbox.FaultKind{sandbox.FaultErrorBefore, sandbox.FaultResetAfter, sandbox.FaultErrorSaved} {
 			t.Run(name+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
 				b := newBench(t, patient)
 				b.fault(t, sandbox.CallCapture, fault)
-				b.capturedOnce(t, captureOf(b.held(t, "pm_card_visa", providers.Authorized).Reference, amount))
+				request := captureOf(b.held(t, "pm_card_visa", providers.Authorized).Reference, part.amount)
+				request.Final = part.final
+				b.capturedOnce(t, request)
 			})
 		}
 	}
@@ -76,7 +81,9 @@ func TestCaptureOfOtherStates(t *testing.T) {
 		"more than is held": {
 			"pm_card_visa", nil, func(r *providers.CaptureRequest) { r.Money.Amount = 3999 }, providers.Rejected, "amount_too_large",
 		},
-		"no multicapture": {"pm_card_visa", nil, func(r *providers.CaptureRequest) { r.Final = false }, providers.Rejected, "invalid_request_error"},
+		"a part, and more to follow": {
+			"pm_card_visa", nil, func(r *providers.CaptureRequest) { r.Final, r.Money.Amount = false, 1000 }, providers.Rejected, "one_capture_only",
+		},
 		"of another saga": {"pm_card_visa", nil, func(r *providers.CaptureRequest) { r.SagaKey = "other" }, providers.Unknown, "other_payment"},
 		"of nothing":      {"pm_card_visa", nil, func(r *providers.CaptureRequest) { r.Reference = "pi_nothing" }, providers.Rejected, "resource_missing"},
 		"taken otherwise": {"pm_card_visa", func(t *testing.T, b bench, payment string) {

@@ -142,14 +142,11 @@ func (c *client) searchPayments(ctx context.Context, sagaKey string) ([]*sdk.Pay
 	return result.Data, nil
 }
 
-// capturePayment takes amount, in Stripe's units, of a payment that holds money.
+// capturePayment takes amount, in Stripe's units, of a payment that holds money, and lets go of the rest.
 func (c *client) capturePayment(ctx context.Context, request providers.CaptureRequest, amount int64) (*sdk.PaymentIntent, error) {
 	ctx, seen, done := c.begin(ctx)
 	defer done()
-	params := &sdk.PaymentIntentCaptureParams{AmountToCapture: new(amount)}
-	if !request.Final {
-		params.FinalCapture = new(false) // Stripe's own default is the final one
-	}
+	params := &sdk.PaymentIntentCaptureParams{AmountToCapture: new(amount)} // the final capture, by Stripe's default
 	params.Context = ctx
 	params.SetIdempotencyKey(request.Key.StripeIdempotencyKey())
 	payment, err := c.payments.Capture(request.Reference, params)

@@ -84,7 +84,7 @@ func TestNameAndWindows(t *testing.T) {
 	if adapter.Name() != "stripe" {
 		t.Errorf("name %q", adapter.Name())
 	}
-	if want := (providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour}); adapter.Windows() != want {
+	if want := (providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour, StaysPayable: true, Hold: 7 * 24 * time.Hour}); adapter.Windows() != want {
 		t.Errorf("windows %+v", adapter.Windows())
 	}
 }
@@ -118,7 +118,9 @@ func TestCheck(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			err := adapter.Check(test.money, test.method)
+			request := chargeRequest()
+			request.Money, request.Method = test.money, test.method
+			err := adapter.Check(request)
 			if test.code == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -133,5 +135,34 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("error repeats the method: %q", err)
 			}
 		})
+	}
+}
+
+func TestCheckOfTheWholeRequest(t *testing.T) {
+	t.Parallel()
+	adapter, err := New(Config{APIKey: "sk_test_123"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		change      func(*providers.ChargeRequest)
+		field, code string
+	}{
+		"method data":            {func(r *providers.ChargeRequest) { r.Method, r.MethodData = "", []byte(`{"type":"card"}`) }, "payment.method_data", "method_data_not_taken"},
+		"method and method data": {func(r *providers.ChargeRequest) { r.MethodData = []byte(`{"type":"card"}`) }, "payment.method_data", "method_data_not_taken"},
+		"neither":                {func(r *providers.ChargeRequest) { r.Method = "" }, "payment.method", "method_missing"},
+		"no key":                 {func(r *providers.ChargeRequest) { r.Key = "" }, "key", "key_invalid"},
+		"long key":               {func(r *providers.ChargeRequest) { r.Key = providers.SubKey(strings.Repeat("k", 65)) }, "key", "key_invalid"},
+	}
+	for name, test := range tests {
+		request := chargeRequest()
+		test.change(&request)
+		invalid, _ := errors.AsType[*providers.RequestError](adapter.Check(request))
+		if invalid == nil || invalid.Field != test.field || invalid.Code != test.code {
+			t.Errorf("%s: %+v, want %s %s", name, invalid, test.field, test.code)
+		}
+		if got := adapter.Charge(t.Context(), request); got.Kind != providers.Rejected || got.Code != test.code {
+			t.Errorf("%s: charge %+v", name, got)
+		}
 	}
 }

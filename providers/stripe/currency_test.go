@@ -122,6 +122,10 @@ func TestAmountsThatStripeTakes(t *testing.T) {
 		{money: providers.Money{Amount: 510, Currency: "MGA"}, code: "amount_not_expressible"},
 		{money: providers.Money{Amount: 9_999_999_900, Currency: "MGA"}, want: 99_999_999},
 		{money: providers.Money{Amount: 10_000_000_000, Currency: "MGA"}, code: "amount_too_large"},
+		{money: providers.Money{Amount: 20_000, Currency: "UGX"}, want: 2_000_000},
+		{money: providers.Money{Amount: 1050, Currency: "JPY"}, want: 1050}, // 10.50 yen cannot even be said in minor units
+		{money: providers.Money{Amount: 1230, Currency: "BHD"}, want: 1230},
+		{money: providers.Money{Amount: 1234, Currency: "BHD"}, code: "amount_not_expressible"},
 		{money: providers.Money{Amount: 5120, Currency: "KWD"}, want: 5120},
 		{money: providers.Money{Amount: 5124, Currency: "KWD"}, code: "amount_not_expressible"},
 		{money: providers.Money{Amount: 50, Currency: "JPY"}, want: 50},

@@ -240,12 +240,23 @@ func TestVoidByState(t *testing.T) {
 	t.Parallel()
 	euros := providers.Money{Amount: 3998, Currency: "EUR"}
 	state := func(status string) string {
-		return fmt.Sprintf(`{"id":"pi_1","object":"payment_intent","amount":3998,"amount_received":3998,"currency":"eur","status":%q}`, status)
+		taken := 0
+		status, isPart := strings.CutSuffix(status, ", a part taken")
+		switch {
+		case isPart:
+			taken = 1000
+		case status == "succeeded":
+			taken = 3998
+		}
+		return fmt.Sprintf(
+			`{"id":"pi_1","object":"payment_intent","amount":3998,"amount_received":%d,"currency":"eur","status":%q}`, taken, status)
 	}
 	refusal := func(status string) canned {
 		return canned{status: 400, body: stripeError("invalid_request_error", "payment_intent_unexpected_state", `,"payment_intent":`+state(status))}
 	}
 	captured := providers.Outcome{Kind: providers.Rejected, Reference: "pi_1", Code: "already_captured", Money: euros}
+	part := captured
+	part.Money.Amount = 1000
 	notYet := providers.Outcome{Kind: providers.Busy, Reference: "pi_1", Code: "not_cancelable_yet", Money: euros, RetryAfter: 30 * time.Second}
 	gone := providers.Outcome{Kind: providers.Succeeded, Reference: "pi_1", Code: "already_canceled", Money: euros}
 	tests := []struct {
@@ -261,6 +272,9 @@ func TestVoidByState(t *testing.T) {
 		{"declined", "requires_payment_method", canned{status: 200, body: state("canceled")}, true, providers.Outcome{Kind: providers.Succeeded, Reference: "pi_1", Money: euros}},
 		{"waits for the customer", "requires_action", canned{status: 200, body: state("canceled")}, true, providers.Outcome{Kind: providers.Succeeded, Reference: "pi_1", Money: euros}},
 		{"held", "requires_capture", canned{status: 200, body: state("canceled")}, true, providers.Outcome{Kind: providers.Succeeded, Reference: "pi_1", Money: euros}},
+		{"held, a part taken", "requires_capture, a part taken", canned{}, false, captured},
+		{"let go, a part taken", "canceled, a part taken", canned{}, false, part},
+		{"a part taken meanwhile", "requires_capture", canned{status: 200, body: state("canceled, a part taken")}, true, part},
 		{"taken meanwhile", "requires_action", refusal("succeeded"), true, captured},
 		{"processing meanwhile", "requires_action", refusal("processing"), true, notYet},
 		{"canceled meanwhile", "requires_action", refusal("canceled"), true, gone},

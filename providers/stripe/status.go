@@ -16,10 +16,10 @@ const (
 	codeStatusUnrecognized   = "status_unrecognized"
 	codeAmountUnreadable     = "amount_unreadable"
 	codeNextActionMissing    = "next_action_missing"
-	codeOtherPayment         = "other_payment"         // the answer is about another payment than the one asked for
 	codeNotCanceled          = "not_canceled"          // a cancellation answered 200 with a payment that is not canceled
 	codeDeclineContradicted  = "decline_contradicted"  // a decline whose payment is not in a declined state
 	codeRequiresConfirmation = "requires_confirmation" // with Processing
+	codePartiallyCaptured    = "partially_captured"    // with Authorized
 	codeRefundPending        = "refund_pending"        // with Processing look-ups
 	codeAlreadyCanceled      = "already_canceled"      // with Succeeded voids
 	codeUnrecognized         = "unrecognized"          // Stripe's code was none
@@ -51,7 +51,7 @@ func aboutPayment(payment *sdk.PaymentIntent) (about providers.Outcome, ok bool)
 		return unknown(codeOtherObject), false
 	}
 	amount := payment.Amount
-	if payment.Status == sdk.PaymentIntentStatusSucceeded {
+	if payment.Status == sdk.PaymentIntentStatusSucceeded || isTakenInPart(payment) && !isHeld(payment) {
 		amount = payment.AmountReceived // what was really taken: less than Amount after a partial capture
 	}
 	money, err := fromStripe(amount, string(payment.Currency))
@@ -67,6 +67,9 @@ func outcomeOfStatus(payment *sdk.PaymentIntent) providers.Outcome {
 	case sdk.PaymentIntentStatusSucceeded:
 		return outcomeOfTaken(payment.LatestCharge)
 	case sdk.PaymentIntentStatusRequiresCapture:
+		if isTakenInPart(payment) {
+			return providers.Outcome{Kind: providers.Authorized, Code: codePartiallyCaptured}
+		}
 		return providers.Outcome{Kind: providers.Authorized}
 	case sdk.PaymentIntentStatusRequiresAction:
 		return outcomeOfAction(payment)
@@ -81,10 +84,23 @@ func outcomeOfStatus(payment *sdk.PaymentIntent) providers.Outcome {
 		// its client secret can pay it with another method until it is voided.
 		return declined(payment.LastPaymentError)
 	case sdk.PaymentIntentStatusCanceled:
+		if isTakenInPart(payment) { // only what was left of the hold is gone
+			return outcomeOfTaken(payment.LatestCharge)
+		}
 		return outcomeOfCanceled(payment)
 	default:
 		return unknown(codeStatusUnrecognized)
 	}
+}
+
+func isHeld(payment *sdk.PaymentIntent) bool {
+	return payment.Status == sdk.PaymentIntentStatusRequiresCapture
+}
+
+// isTakenInPart tells of a payment that is held, or was, whether a part of the hold has been captured. Accounts with multicapture
+// can do so in Stripe's dashboard.
+func isTakenInPart(payment *sdk.PaymentIntent) bool {
+	return payment.AmountReceived > 0 && (isHeld(payment) || payment.Status == sdk.PaymentIntentStatusCanceled)
 }
 
 // outcomeOfCanceled tells a hold whose time ran out from a payment that somebody canceled.
@@ -149,11 +165,14 @@ func outcomeOfVoid(payment *sdk.PaymentIntent) providers.Outcome {
 	if !ok {
 		return outcome
 	}
-	if payment.Status == sdk.PaymentIntentStatusCanceled {
+	switch {
+	case isTakenInPart(payment):
+		outcome.Kind, outcome.Code = providers.Rejected, providers.CodeAlreadyCaptured
+	case payment.Status == sdk.PaymentIntentStatusCanceled:
 		outcome.Kind = providers.Succeeded
-		return outcome
+	default:
+		outcome.Kind, outcome.Code = providers.Unknown, codeNotCanceled
 	}
-	outcome.Kind, outcome.Code = providers.Unknown, codeNotCanceled
 	return outcome
 }
 
@@ -164,12 +183,12 @@ func outcomeWithoutVoid(payment *sdk.PaymentIntent) (outcome providers.Outcome, 
 	if !ok {
 		return outcome, true // nothing is known of the payment, so nothing is done to it
 	}
-	switch payment.Status {
-	case sdk.PaymentIntentStatusCanceled:
-		outcome.Kind, outcome.Code = providers.Succeeded, codeAlreadyCanceled
-	case sdk.PaymentIntentStatusSucceeded:
+	switch {
+	case payment.Status == sdk.PaymentIntentStatusSucceeded || isTakenInPart(payment):
 		outcome.Kind, outcome.Code = providers.Rejected, providers.CodeAlreadyCaptured
-	case sdk.PaymentIntentStatusProcessing:
+	case payment.Status == sdk.PaymentIntentStatusCanceled:
+		outcome.Kind, outcome.Code = providers.Succeeded, codeAlreadyCanceled
+	case payment.Status == sdk.PaymentIntentStatusProcessing:
 		// Busy, not Rejected: nothing is wrong with the wish, it comes at the wrong moment. The bank will answer, and then the
 		// payment is captured (refund it) or declined (void it).
 		outcome.Kind, outcome.Code, outcome.RetryAfter = providers.Busy, providers.CodeNotCancelableYet, operatorDelay

@@ -81,6 +81,20 @@ func TestOutcomeOfEveryPaymentStatus(t *testing.T) {
 		},
 		{"held", payment(sdk.PaymentIntentStatusRequiresCapture, nil), providers.Outcome{Kind: providers.Authorized, Reference: "pi_1", Money: euros}},
 		{
+			"held, a part taken", payment(sdk.PaymentIntentStatusRequiresCapture, func(p *sdk.PaymentIntent) { p.AmountReceived = 1000 }),
+			providers.Outcome{Kind: providers.Authorized, Reference: "pi_1", Code: "partially_captured", Money: euros},
+		},
+		{
+			"a part taken, the rest let go",
+			payment(sdk.PaymentIntentStatusCanceled, func(p *sdk.PaymentIntent) { p.AmountReceived, p.CancellationReason = 1000, "automatic" }),
+			providers.Outcome{Kind: providers.Succeeded, Reference: "pi_1", Money: providers.Money{Amount: 1000, Currency: "EUR"}},
+		},
+		{
+			"expired",
+			payment(sdk.PaymentIntentStatusCanceled, func(p *sdk.PaymentIntent) { p.CancellationReason = "automatic" }),
+			providers.Outcome{Kind: providers.Canceled, Reference: "pi_1", Code: "authorization_expired", Money: euros},
+		},
+		{
 			"action in Stripe's library", payment(sdk.PaymentIntentStatusRequiresAction, nil),
 			providers.Outcome{
 				Kind: providers.ActionRequired, Reference: "pi_1", Money: euros,

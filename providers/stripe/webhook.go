@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -31,9 +30,9 @@ const (
 
 var (
 	// ErrSignature is wrapped by the errors of Parse about messages that none of our secrets signed, or not lately.
-	ErrSignature = errors.New("stripe webhook signature")
+	ErrSignature = fmt.Errorf("stripe %w", providers.ErrSignature)
 	// ErrMalformed is wrapped by the errors of Parse about signed messages that are no events.
-	ErrMalformed = errors.New("stripe webhook event")
+	ErrMalformed = fmt.Errorf("stripe %w", providers.ErrMalformed)
 )
 
 var (

@@ -165,6 +165,57 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
+// knownBody and knownSignature are the vector in the tests of Stripe's library for .NET; its secret is "webhook_secret".
+const (
+	knownBody = `{
+  "id": "evt_123",
+  "object": "event",
+  "account": "acct_123",
+  "api_version": "2017-05-25",
+  "created": 1533204620,
+  "data": {
+    "object": {
+      "id": "cus_123",
+      "object": "customer",
+      "created": 123456789,
+      "email": "test@stripe.com",
+      "livemode": false,
+      "metadata": {}
+    }
+  },
+  "livemode": false,
+  "pending_webhooks": 1,
+  "request": {
+    "id": "req_123",
+    "idempotency_key": "idempotency-key-123"
+  },
+  "type": "customer.created"
+}
+`
+	knownSignature = "t=1533204620,v1=2220f87ef101a04665f11cdf770523143f875572008577fa0f20882ddb9cc3c7," +
+		"v0=63f3a72374a733066c4be69ed7f8e5ac85c22c9f0a6a612ab9a025a9e4ee7eef"
+)
+
+// TestKnownVector passes with its secret, and with no secret that differs in a bit.
+func TestKnownVector(t *testing.T) {
+	t.Parallel()
+	secret, at := []byte("webhook_secret"), time.Unix(1533204620, 0).UTC()
+	known := &Webhook{secrets: [][]byte{secret}} // its secret has not the form of today's
+	got, err := known.Parse(headerOf(knownSignature), []byte(knownBody), at)
+	want := []providers.Notice{{ID: "evt_123", Type: "customer.created", About: providers.AboutOther, At: at}}
+	if difference := cmp.Diff(want, got); difference != "" || err != nil {
+		t.Errorf("%v %s", err, difference)
+	}
+	for i := range len(secret) * 8 {
+		changed := slices.Clone(secret)
+		changed[i/8] ^= 1 << (i % 8)
+		other := &Webhook{secrets: [][]byte{changed}}
+		if _, err := other.Parse(headerOf(knownSignature), []byte(knownBody), at); !errors.Is(err, ErrSignature) {
+			t.Errorf("secret %q: %v", changed, err)
+		}
+	}
+}
+
 func TestWebhookConfig(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

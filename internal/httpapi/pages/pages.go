@@ -29,14 +29,17 @@ type ProblemType struct {
 	Slug    string // the last part of the type's address, "out-of-stock"
 	Title   string
 	Status  int    // the HTTP status that comes with it
+	Passes  bool   // of a conflict: it ends by itself
 	Meaning string // when it happens; paragraphs parted by an empty line, code in backticks
 	Mend    string // what the client does about it, and under which key; written like Meaning
 }
 
-// Repeat says whether a request that got this problem may be sent again, as far as the status alone decides it.
+// Repeat says whether a request that got this problem may be sent again.
 func (p ProblemType) Repeat() string {
 	switch {
-	case p.Status == http.StatusConflict, p.Status == http.StatusTooManyRequests, p.Status >= http.StatusInternalServerError:
+	case p.Status == http.StatusConflict && !p.Passes:
+		return "Not unchanged: the order does not stand as the request supposes, and will not by waiting."
+	case p.Passes, p.Status == http.StatusTooManyRequests, p.Status >= http.StatusInternalServerError:
 		return "Yes: the same request, and for a POST the same `Idempotency-Key`, once the seconds of `Retry-After` have passed " +
 			"when it is given. The request may have begun its work already; a new key could do that work twice."
 	case p.Status == http.StatusPaymentRequired, p.Status == http.StatusUnprocessableEntity, p.Status == http.StatusGone:

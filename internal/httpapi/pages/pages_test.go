@@ -243,7 +243,7 @@ func TestRepeat(t *testing.T) {
 		http.StatusBadRequest:          "Not unchanged. ",
 		http.StatusUnauthorized:        "Not unchanged. ",
 		http.StatusPaymentRequired:     "Not unchanged: ",
-		http.StatusConflict:            "Yes: ",
+		http.StatusConflict:            "Not unchanged: ",
 		http.StatusGone:                "Not unchanged: ",
 		http.StatusUnprocessableEntity: "Not unchanged: ",
 		http.StatusTooManyRequests:     "Yes: ",
@@ -254,5 +254,9 @@ func TestRepeat(t *testing.T) {
 		if got := (pages.ProblemType{Status: status}).Repeat(); !strings.HasPrefix(got, want) {
 			t.Errorf("%d: %q, want it to begin with %q", status, got, want)
 		}
+	}
+	passing := pages.ProblemType{Status: http.StatusConflict, Passes: true}
+	if got := passing.Repeat(); !strings.HasPrefix(got, "Yes: ") {
+		t.Errorf("a conflict that passes: %q", got)
 	}
 }

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"paysaga/api"
+	"paysaga/internal/account"
+	"paysaga/internal/idempotency"
+	"paysaga/saga"
+)
+
+// oneOrderStore knows one account, one order and one key.
+type oneOrderStore struct {
+	Store
+
+	record *idempotency.Record
+}
+
+func (oneOrderStore) FindAPIKey(context.Context, [32]byte) (account.Key, error) {
+	return account.Key{AccountID: "shop"}, nil
+}
+
+func (s oneOrderStore) LookupKey(context.Context, string, string, string) (idempotency.Record, bool, error) {
+	if s.record == nil {
+		return idempotency.Record{}, false, nil
+	}
+	return *s.record, true, nil
+}
+
+func (oneOrderStore) GetOrder(context.Context, string, uuid.UUID) (saga.Saga, error) {
+	return standing("", saga.Awaiting, saga.OrderAwaiting), nil
+}
+
+// askedRunner keeps what it was asked.
+type askedRunner struct {
+	Runner
+
+	claim   saga.Claim
+	order   saga.Order
+	ref     saga.Ref
+	request saga.Request
+	amount  int64
+	reason  string
+	calls   int
+}
+
+var accepted = saga.Answer{Status: http.StatusAccepted, Headers: map[string]string{"Content-Type": jsonContentType}, Body: []byte("{}\n")}
+
+func (r *askedRunner) Start(_ context.Context, claim saga.Claim, order saga.Order) (saga.Answer, error) {
+	r.claim, r.order, r.calls = claim, order, r.calls+1
+	return accepted, nil
+}
+
+func (r *askedRunner) Ask(_ context.Context, claim saga.Claim, ref saga.Ref, request saga.Request) (saga.Answer, error) {
+	r.claim, r.ref, r.request, r.calls = claim, ref, request, r.calls+1
+	return accepted, nil
+}
+
+func (r *askedRunner) Refund(_ context.Context, claim saga.Claim, ref saga.Ref, amount int64, reason string) (saga.Answer, error) {
+	r.claim, r.ref, r.amount, r.reason, r.calls = claim, ref, amount, reason, r.calls+1
+	return accepted, nil
+}
+
+const fuzzedBodyLimit = 64 << 10 // the default of the server
+
+func handlerOf(t testing.TB, store Store, runner Runner) http.Handler {
+	t.Helper()
+	handler, err := New(Config{
+		Store: store, Runner: runner, Retention: time.Hour, MaxBody: fuzzedBodyLimit, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+const theKeyText = "key-0123456789-abcdef"
+
+func post(t testing.TB, handler http.Handler, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header = http.Header{"Authorization": {"Bearer x"}, "Idempotency-Key": {theKeyText}, "Content-Type": {jsonContentType}}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// What a body says is what the saga is asked for, with identifiers of the request's own key.
+func TestRequestsReachTheRunner(t *testing.T) {
+	t.Parallel()
+	ref := saga.Ref{AccountID: "shop", Key: theKey}
+	for name, c := range map[string]struct {
+		path, body, endpoint string
+		want                 saga.Request
+	}{
+		"continue":               {"/continue", `{}`, continueOrderEndpoint, saga.Request{Kind: saga.RequestContinue}},
+		"continue with details":  {"/continue", `{"details": {"b": 1.0, "a": "x"}}`, continueOrderEndpoint, saga.Request{Kind: saga.RequestContinue, Details: json.RawMessage(`{"a":"x","b":1}`)}},
+		"continue with a method": {"/continue", `{"payment":{"method":"m"}}`, continueOrderEndpoint, saga.Request{Kind: saga.RequestContinue, Payment: &saga.NewPayment{Provider: "stripe", Method: "m"}}},
+		"continue with data": {
+			"/continue", `{"payment":{"provider":"adyen","method_data":{"a":"b"},"return_url":"https://example.com"}}`, continueOrderEndpoint,
+			saga.Request{Kind: saga.RequestContinue, Payment: &saga.NewPayment{Provider: "adyen", MethodData: json.RawMessage(`{"a":"b"}`), ReturnURL: "https://example.com"}},
+		},
+		"capture":             {"/capture", `{}`, captureOrderEndpoint, saga.Request{Kind: saga.RequestCapture, Final: true}},
+		"capture of a part":   {"/capture", `{"amount":5,"final":true}`, captureOrderEndpoint, saga.Request{Kind: saga.RequestCapture, Amount: 5, Final: true}},
+		"capture, more later": {"/capture", `{"amount":5,"final":false}`, captureOrderEndpoint, saga.Request{Kind: saga.RequestCapture, Amount: 5}},
+		"cancel":              {"/cancel", `{}`, cancelOrderEndpoint, saga.Request{Kind: saga.RequestCancel}},
+		"cancel without body": {"/cancel", ``, cancelOrderEndpoint, saga.Request{Kind: saga.RequestCancel}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for generation, record := range map[int]*idempotency.Record{1: nil, 4: {Generation: 3, Status: idempotency.Completed, Expired: true}} {
+				runner := &askedRunner{}
+				if w := post(t, handlerOf(t, oneOrderStore{record: record}, runner), "/v1/orders/"+theKey.String()+c.path, c.body); w.Code != http.StatusAccepted {
+					t.Fatalf("%d %s", w.Code, w.Body)
+				}
+				want := c.want
+				want.Key = saga.Key("shop", c.endpoint, theKeyText, generation)
+				if diff := cmp.Diff(want, runner.request); diff != "" || runner.ref != ref {
+					t.Errorf("asked %v (-want +got):\n%s", runner.ref, diff)
+				}
+				if got := runner.claim; got.Endpoint != c.endpoint || got.Generation != generation || got.Key != theKeyText || got.AccountID != "shop" || got.Retention != time.Hour {
+					t.Errorf("claim %+v", got)
+				}
+			}
+		})
+	}
+	runner := &askedRunner{}
+	post(t, handlerOf(t, oneOrderStore{}, runner), "/v1/orders/"+theKey.String()+"/refunds", `{"amount":7,"reason":"why"}`)
+	if runner.ref != ref || runner.amount != 7 || runner.reason != "why" || runner.claim.Endpoint != createRefundEndpoint {
+		t.Errorf("refund %+v", runner)
+	}
+}
+
+// How an order is to be paid reaches the saga whole.
+func TestPaymentReachesTheRunner(t *testing.T) {
+	t.Parallel()
+	const head = `{"currency":"EUR","amount":1,"items":[{"sku":"A","quantity":1,"unit_amount":1}],"payment":`
+	for payment, want := range map[string]saga.Payment{
+		`{"provider":"a","method":"m"}`: {Provider: "a", Method: "m", Capture: saga.CaptureAutomatic, OnDecline: saga.DeclineRollsBack},
+		`{"provider":"a","method_data":{"b":"c", "a":"d"},"capture":"manual","on_decline":"await"}`: {
+			Provider: "a", MethodData: json.RawMessage(`{"a":"d","b":"c"}`), Capture: saga.CaptureManual, OnDecline: saga.DeclineAwaits,
+		},
+	} {
+		runner := &askedRunner{}
+		post(t, handlerOf(t, oneOrderStore{}, runner), "/v1/orders", head+payment+"}")
+		if diff := cmp.Diff(want, runner.order.Payment); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", payment, diff)
+		}
+	}
+}
+
+func TestMethodDataIsBounded(t *testing.T) {
+	t.Parallel()
+	const head, tail = `{"payment":{"method_data":{"encryptedCardNumber":"`, `"}}}`
+	frame := len(`{"encryptedCardNumber":""}`)
+	for size, status := range map[int]int{longestMethodData: http.StatusAccepted, longestMethodData + 1: http.StatusBadRequest} {
+		runner := &askedRunner{}
+		w := post(t, handlerOf(t, oneOrderStore{}, runner), "/v1/orders/"+theKey.String()+"/continue", head+strings.Repeat("x", size-frame)+tail)
+		if w.Code != status || status == http.StatusBadRequest && !strings.Contains(w.Body.String(), `"/payment/method_data"`) {
+			t.Errorf("%d bytes: %d %s", size, w.Code, w.Body)
+		}
+	}
+}
+
+func TestCardNumbers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"4242424242424242": true, "4242 4242-4242 4242": true, "4000000000000000006": true, "5555555555554444": true, "378282246310005": true,
+		"3530111333300000": true, "6011111111111117": true, "2223003122003222": true,
+		"4242424242424241": false, // the check digit does not fit
+		"8415718415718415": false, // an old id of a stored method
+		"42424242424":      false, "42424242424242424242": false, "4242424242424242a": false, "pm_4242424242424242": false, "": false,
+		"４２４２４２４２４２４２４２４２": false, // digits, but none that a card has
+	} {
+		if got := looksLikeCard(text) && checkDigitFits(cardDigits(text)); got != want {
+			t.Errorf("%q is a card number: %t", text, got)
+		}
+	}
+}
+
+// Whatever is sent, the answer is a problem that repeats nothing of it, or the request reached the saga as the contract allows.
+func FuzzBodies(f *testing.F) {
+	const payment = `{"currency":"EUR","amount":1,"items":[{"sku":"A","quantity":1,"unit_amount":1}],"payment":`
+	for _, body := range []string{
+		payment + `{"provider":"a","method":"m"}}`, payment + `{"provider":"a","method_data":{"a":"4242424242424242"}}}`,
+		`{}`, ``, `{"details":{"redirectResult":"x"}}`, `{"payment":{"method_data":{"a":{"b":[1,null,true,"c"]}}}}`, `{"amount":1,"final":false}`,
+		`{"amount":1,"reason":"\ud83d\ude00"}`, `{"payment":{"method":"m"},"details":{}}`, `[`, `{"a":1,"a":2}`, "\xff", `{"amount":1e999}`,
+	} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, path := range []string{"", "/continue", "/capture", "/cancel", "/refunds"} {
+			if path != "" {
+				path = "/" + theKey.String() + path
+			}
+			runner := &askedRunner{}
+			w := post(t, handlerOf(t, oneOrderStore{}, runner), "/v1/orders"+path, body)
+			if w.Code == http.StatusAccepted && runner.calls == 1 {
+				checkAsked(t, runner)
+				continue
+			}
+			var p api.Problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Status != w.Code || w.Code >= http.StatusInternalServerError || runner.calls != 0 {
+				t.Errorf("%s: %d %s, %d calls", path, w.Code, w.Body, runner.calls)
+			}
+		}
+	})
+}
+
+func checkAsked(t *testing.T, r *askedRunner) {
+	t.Helper()
+	if r.request.Amount < 0 || r.amount < 0 || len(r.reason) > 4*255 {
+		t.Errorf("asked for %+v, %d, %d bytes of reason", r.request, r.amount, len(r.reason))
+	}
+	payment := saga.NewPayment{Method: r.order.Payment.Method, MethodData: r.order.Payment.MethodData}
+	if r.request.Payment != nil {
+		payment = *r.request.Payment
+	}
+	if paid := r.order.Currency != "" || r.request.Payment != nil; paid && (payment.Method == "") == (len(payment.MethodData) == 0) {
+		t.Errorf("payment %+v", payment)
+	}
+	if _, found := findCard(payment.MethodData); found || len(payment.MethodData) > longestMethodData {
+		t.Errorf("method data was let through: %s", payment.MethodData)
+	}
+}

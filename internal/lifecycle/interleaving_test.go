@@ -1,0 +1,169 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"paysaga/providers/sandbox"
+	"paysaga/saga"
+)
+
+// TestInterleavings draws what happens to an order, and in which order: answers that are lost, webhooks that come never, once or
+// several times, before or after anything else, a customer and a bank that decide, polls, requests of the shop, deadlines, and
+// servers that die at any of their writes. In the end provider and database agree, there is one charge at most, and every
+// request was answered once.
+func TestInterleavings(t *testing.T) {
+	t.Parallel()
+	for _, provider := range allProviders {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, sandbox.Options{AdyenSeveralCaptures: true})
+			rapid.Check(t, func(t *rapid.T) { runSchedule(t, h.fresh(t), provider) })
+		})
+	}
+}
+
+const mostEvents = 12
+
+// schedule is a flow whose next event is drawn.
+type schedule struct {
+	*flow
+
+	t *rapid.T
+}
+
+func runSchedule(t *rapid.T, h *house, provider string) {
+	kind := rapid.SampledFrom([]string{pays, pays, declines, asks, asks, takesTime}).Draw(t, "method")
+	order := twoCups(provider, kind)
+	if rapid.Bool().Draw(t, "manual capture") && kind != takesTime { // Stripe holds no bank debits
+		order.Payment.Capture = saga.CaptureManual
+	}
+	if rapid.Bool().Draw(t, "await") {
+		order.Payment.OnDecline = saga.DeclineAwaits
+	}
+	s := schedule{h.newFlow(order), t}
+	for range rapid.IntRange(0, 2).Draw(t, "mishaps") {
+		s.mishap()
+	}
+	s.place()
+	for range rapid.IntRange(0, mostEvents).Draw(t, "events") {
+		s.event()
+	}
+	bank := s.bankDecision()
+	s.loseWebhooks()
+	s.settle(func() { s.bank(bank) })
+	s.checkEnd()
+	if t.Failed() {
+		t.Fatalf("%s", s.tell())
+	}
+}
+
+func (s schedule) event() {
+	events := map[string]func(){
+		"mishap": s.mishap, "repeat": func() { s.place() }, "webhook": s.webhook, "webhook again": s.webhook, "poll": s.poll,
+		"approve": func() { s.act(func() { s.customer("approve") }) }, "refuse": func() { s.act(func() { s.customer("refuse") }) },
+		"bank": func() { s.bank(s.bankDecision()) }, "continue": s.proceed, "pay otherwise": s.payOtherwise, "capture": s.takeHeld, "cancel": s.giveUp,
+		"refund": s.giveBack, "deadline": func() { s.endDeadline() },
+	}
+	names := []string{
+		"mishap", "repeat", "webhook", "webhook again", "poll", "approve", "refuse", "bank", "continue", "pay otherwise", "capture", "cancel",
+		"refund", "deadline",
+	}
+	name := rapid.SampledFrom(names).Draw(s.t, "event")
+	s.t.Logf("%s", name)
+	events[name]()
+}
+
+// mishap lets the next call of a kind go wrong, or the server die.
+func (s schedule) mishap() {
+	if rapid.IntRange(0, 2).Draw(s.t, "crash") == 0 {
+		n, after := rapid.IntRange(1, 4).Draw(s.t, "write"), rapid.Bool().Draw(s.t, "after")
+		s.t.Logf("  the server dies at write %d, after it: %t", n, after)
+		s.server.dieAt(n, after)
+		return
+	}
+	fault := sandbox.Fault{
+		Call: rapid.SampledFrom([]sandbox.CallType{
+			sandbox.CallCharge, sandbox.CallCharge, sandbox.CallCapture, sandbox.CallVoid, sandbox.CallRefund, sandbox.CallLookup,
+		}).Draw(s.t, "call"),
+		Kind: rapid.SampledFrom([]sandbox.FaultKind{
+			sandbox.FaultResetAfter, sandbox.FaultErrorAfter, sandbox.FaultGarbageAfter, sandbox.FaultTimeoutAfter, sandbox.FaultEmptyAfter,
+			sandbox.FaultResetBefore, sandbox.FaultErrorBefore, sandbox.FaultRateLimited, sandbox.FaultInProgress, sandbox.FaultErrorSaved,
+		}).Draw(s.t, "fault"),
+		Times: rapid.SampledFrom([]int{1, 3}).Draw(s.t, "times"), DelayMS: 1,
+	}
+	s.t.Logf("  fault %s %s %d times", fault.Call, fault.Kind, fault.Times)
+	s.must(s.sandbox.AddFault(fault))
+}
+
+func (s schedule) webhook() {
+	letters := s.letters()
+	if len(letters) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(letters)-1).Draw(s.t, "which")
+	copies := rapid.IntRange(1, 3).Draw(s.t, "copies")
+	s.bring(letters[i], copies)
+}
+
+// act does what needs an order.
+func (s schedule) act(what func()) {
+	if s.begun() {
+		what()
+	}
+}
+
+// request does what the shop does about an order that nobody works on: else it would wait for that.
+func (s schedule) request(what func()) {
+	if s.begun() && s.free() {
+		what()
+	}
+}
+
+func (s schedule) bankDecision() string {
+	return rapid.SampledFrom([]string{"settle", "settle", "fail"}).Draw(s.t, "bank")
+}
+
+func (s schedule) key(what string) string {
+	return fmt.Sprintf("%s-%d", what, rapid.IntRange(1, 2).Draw(s.t, "key"))
+}
+
+func (s schedule) proceed() {
+	key := s.key("back")
+	s.request(func() { s.flow.proceed(key) })
+}
+
+func (s schedule) payOtherwise() {
+	provider := rapid.SampledFrom(allProviders).Draw(s.t, "provider")
+	kind := rapid.SampledFrom([]string{pays, declines, asks}).Draw(s.t, "method")
+	key := s.key("other")
+	s.request(func() { s.ask(toContinue, key, otherPayment(provider, kind)) })
+}
+
+func (s schedule) takeHeld() {
+	key := s.key("capture")
+	body := capturePart(rapid.SampledFrom([]int64{0, 1000, price}).Draw(s.t, "amount"), rapid.Bool().Draw(s.t, "final"))
+	s.request(func() { s.ask(toCapture, key, body) })
+}
+
+func (s schedule) giveUp() {
+	key := s.key("cancel")
+	s.request(func() { s.ask(toCancel, key, map[string]any{}) })
+}
+
+func (s schedule) giveBack() {
+	key := s.key("refund")
+	body := part(rapid.SampledFrom([]int64{0, 500, price}).Draw(s.t, "amount"))
+	s.request(func() { s.ask(toRefund, key, body) })
+}
+
+// loseWebhooks decides which are lost. Nothing but a webhook tells how Adyen's calls end, so none of those is.
+func (s schedule) loseWebhooks() {
+	for _, one := range s.letters() {
+		if one.provider != adyenName && one.copies == 0 {
+			one.lost = rapid.Bool().Draw(s.t, "lost")
+		}
+	}
+}

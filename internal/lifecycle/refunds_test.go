@@ -1,0 +1,117 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"paysaga/providers/sandbox"
+	"paysaga/saga"
+)
+
+// TestRefundRace asks for fifty refunds at once, of which no more than nineteen fit into what was captured. None of them may be more
+// than that, here or at the provider, and each has its end: the money, or a refusal.
+func TestRefundRace(t *testing.T) {
+	t.Parallel()
+	faults := map[string][]sandbox.Fault{
+		"all goes well": nil,
+		"answers are lost": {
+			{Call: sandbox.CallRefund, Kind: sandbox.FaultResetAfter, Probability: 0.3, Seed: 1},
+			{Call: sandbox.CallRefund, Kind: sandbox.FaultErrorAfter, Probability: 0.3, Seed: 2},
+			{Call: sandbox.CallRefund, Kind: sandbox.FaultResetBefore, Probability: 0.3, Seed: 3},
+		},
+	}
+	for _, provider := range allProviders {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, sandbox.Options{})
+			for name, some := range faults {
+				t.Run(name, func(t *testing.T) { raceRefunds(t, h.fresh(t), provider, some) }) //nolint:paralleltest // they share a database
+			}
+		})
+	}
+}
+
+const (
+	refundsAtOnce = 50
+	refundAmount  = 200
+	refundsThatFit = price / refundAmount
+)
+
+func raceRefunds(t *testing.T, h *house, provider string, faults []sandbox.Fault) {
+	t.Helper()
+	f := h.newFlow(twoCups(provider, pays))
+	f.want(f.place(), http.StatusCreated)
+	for _, fault := range faults {
+		h.must(h.sandbox.AddFault(fault))
+	}
+	all := f.askAtOnce()
+	taken := 0
+	for i, got := range all {
+		f.sent = append(f.sent, refundNumber(f, i))
+		switch {
+		case got.Status == http.StatusCreated, got.Status == http.StatusAccepted:
+			f.got[refundNumber(f, i).name()] = got
+			taken++
+		case got.Problem != "amount-too-large":
+			t.Errorf("refund %d: %s", i, got)
+		}
+	}
+	if known := len(f.refundsOf(f.first.id)); taken != refundsThatFit || known != taken {
+		t.Errorf("%d refunds were taken on, %d are known, %d fit", taken, known, refundsThatFit)
+	}
+	f.checkRefundSums()
+	f.settle(func() { f.checkRefundSums() })
+	f.checkEnd()
+	if payment := f.now().Order.Payment; payment.RefundedAmount != refundsThatFit*refundAmount {
+		t.Errorf("%d refunded", payment.RefundedAmount)
+	}
+	if t.Failed() {
+		t.Log(f.tell())
+	}
+}
+
+func refundNumber(f *flow, i int) request {
+	return request{endpoint: toRefund, key: fmt.Sprintf("refund %d", i), id: f.first.id, body: part(refundAmount)}
+}
+
+// askAtOnce sends all refunds at the same moment. One that is asked to come again does so.
+func (f *flow) askAtOnce() []reply {
+	f.Helper()
+	all := make([]reply, refundsAtOnce)
+	begin := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range all {
+		group.Go(func() {
+			<-begin
+			for range refundsAtOnce {
+				if all[i] = f.house.send(refundNumber(f, i)); all[i].Problem != "order-busy" {
+					return
+				}
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	return all
+}
+
+// checkRefundSums compares the sums, with refunds that are on their way.
+func (f *flow) checkRefundSums() {
+	f.Helper()
+	payment := f.now().Order.Payment
+	var sum int64
+	for _, refund := range f.refundsOf(f.first.id) {
+		if refund.State != saga.RolledBack {
+			sum += refund.Refund.Amount
+		}
+	}
+	if held := payment.RefundedAmount + payment.RefundingAmount; held != sum || held > payment.CapturedAmount {
+		f.Errorf("%d refunded and being refunded of %d captured; the refunds add up to %d", held, payment.CapturedAmount, sum)
+	}
+	if slices.ContainsFunc(f.sandbox.Ledger(), func(charge sandbox.Charge) bool { return charge.Refunded > charge.Captured }) {
+		f.Errorf("more is refunded than captured: %+v", f.sandbox.Ledger())
+	}
+}

@@ -1,0 +1,144 @@
+package saga
+
+import (
+	"testing"
+	"time"
+
+	"paysaga/providers"
+)
+
+// A cancel fits or is refused by how the order stands, and never where the outcome of a call is not known (I4).
+func TestCancelInEveryState(t *testing.T) {
+	t.Parallel()
+	cancel := Request{Kind: RequestCancel}
+	charged := func(payment Payment, outcomes ...providers.Outcome) *life {
+		l := newLife(t, testPolicy, payment)
+		for i, outcome := range outcomes {
+			l.answers([]Call{CallCharge, CallLookup}[i], outcome)
+		}
+		return l
+	}
+	capturing := func(outcomes ...providers.Outcome) *life {
+		l := heldLife(t, testPolicy)
+		l.asks(captureRequest("part", 500, false))
+		for _, outcome := range outcomes {
+			l.answers(CallCapture, outcome)
+		}
+		return l
+	}
+	proceeding := charged(automatic, asksCustomer())
+	proceeding.asks(goesOn)
+	undoing := charged(automatic, asksCustomer())
+	undoing.asks(cancel)
+	for name, test := range map[string]struct {
+		life   *life
+		refuse RefusalReason // empty: it is taken
+		call   Call          // that follows
+		state  State
+	}{
+		"not sent":            {charged(automatic), RefusedBusy, "", ""},
+		"unknown":             {charged(automatic, outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
+		"customer must act":   {charged(automatic, asksCustomer()), "", CallVoid, Compensating},
+		"processing":          {charged(automatic, outcomeOf(providers.Processing)), "", CallVoid, Compensating},
+		"continue is open":    {proceeding, RefusedBusy, "", ""},
+		"paid":                {charged(automatic, outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
+		"declined for good":   {charged(automatic, declines()), RefusedOver, "", ""},
+		"declined, awaiting":  {charged(patient(), declines()), "", CallNone, RolledBack},
+		"declined, closing":   {charged(patient(), asksCustomer(), declines()), RefusedBusy, "", ""},
+		"held":                {heldLife(t, testPolicy), "", CallVoid, Compensating},
+		"capture is open":     {capturing(), RefusedBusy, "", ""},
+		"capture is unknown":  {capturing(outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
+		"capture is accepted": {capturing(outcomeOf(providers.Processing)), RefusedBusy, "", ""},
+		"captured in part":    {capturing(outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
+		"capture was refused": {capturing(declines()), "", CallVoid, Compensating},
+		"being undone":        {undoing, RefusedOver, "", ""},
+		"in review":           {charged(automatic, outcomeOf(providers.NotFound)), RefusedInReview, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := test.life
+			l.t = t
+			if test.refuse != "" {
+				l.refuses(cancel, test.refuse)
+				return
+			}
+			l.asks(cancel)
+			if l.saga.State != test.state || l.due() != test.call {
+				t.Fatalf("state %s, %q is due; want %s and %q", l.saga.State, l.due(), test.state, test.call)
+			}
+			if test.call == CallVoid {
+				l.answers(CallVoid, outcomeOf(providers.Succeeded))
+			}
+			if l.saga.State != RolledBack || l.saga.Order.Status != OrderCanceled {
+				t.Fatalf("state %s, order %s", l.saga.State, l.saga.Order.Status)
+			}
+			l.wantsStock(StockRelease)
+			l.wantsMoney(0, 0)
+			events := len(l.events)
+			l.asks(cancel) // again, under another key: told as it stands
+			if len(l.change.Steps) != 0 || len(l.events) != events {
+				t.Errorf("a second cancel changed %+v; events %v", l.change.Steps, l.events)
+			}
+		})
+	}
+}
+
+// A declined order that is called off is shown as canceled, though there was no payment to close.
+func TestCanceledDeclinedOrder(t *testing.T) {
+	t.Parallel()
+	l := newLife(t, testPolicy, patient())
+	l.answers(CallCharge, declines())
+	l.asks(Request{Kind: RequestCancel})
+	l.wants(RolledBack, OrderCanceled, PaymentDeclined)
+	if void := l.wantsStep(StepVoid, 1, StepDone); void.Code != codeCanceled || void.Provider != "" {
+		t.Errorf("the void's line: %+v", void)
+	}
+}
+
+// Captured in the last moment, the money is given back instead.
+func TestCancelThatComesTooLateRefunds(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]*life{"awaiting": awaitingLife(t, testPolicy, automatic), "held": heldLife(t, testPolicy)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l.t = t
+			l.asks(Request{Kind: RequestCancel})
+			l.answers(CallVoid, l.coded(providers.Busy, providers.CodeNotCancelableYet))
+			l.answers(CallVoid, l.coded(providers.Rejected, providers.CodeAlreadyCaptured))
+			l.answers(CallRefund, outcomeOf(providers.Processing))
+			l.answers(CallCheckRefund, outcomeOf(providers.Succeeded))
+			l.wants(RolledBack, OrderCanceled, PaymentRefunded)
+			l.wantsMoney(1200, 1200)
+			l.wantsStock(StockRelease)
+		})
+	}
+}
+
+// A void that the provider has taken on is asked for by the same call, at growing pauses and up to a bound.
+func TestVoidOnItsWay(t *testing.T) {
+	t.Parallel()
+	l := heldLife(t, testPolicy)
+	l.asks(Request{Kind: RequestCancel})
+	for turns := 0; l.saga.State == Compensating; turns++ {
+		if turns > 400 {
+			t.Fatal("asks without end")
+		}
+		l.answers(CallVoid, outcomeOf(providers.Processing))
+		if l.saga.State == Compensating && (l.change.Pause < firstPoll || l.change.Pause > longestPoll) {
+			t.Fatalf("rests for %s", l.change.Pause)
+		}
+		l.saga.ReadAt = l.saga.ReadAt.Add(l.change.Pause)
+	}
+	l.wantsReview("void_overdue")
+	if age := l.saga.ReadAt.Sub(noon); age < testPolicy.RefundDeadline || age > testPolicy.RefundDeadline+time.Hour {
+		t.Errorf("overdue after %s", age)
+	}
+}
+
+func TestUnknownRequestIsAnError(t *testing.T) {
+	t.Parallel()
+	l := heldLife(t, testPolicy)
+	if _, err := Advance(l.saga, Event{Kind: Asked, Request: &Request{Kind: "wish"}}, testPolicy); err == nil {
+		t.Error("taken")
+	}
+}

@@ -1,0 +1,171 @@
+package saga
+
+import (
+	"errors"
+	"fmt"
+
+	"paysaga/providers"
+)
+
+func (f *fold) compensate() {
+	f.stopWaiting()
+	f.fire(fireCompensate)
+}
+
+// addVoid opens the void of the newest charge. Where the payment's reference is not known yet, it stays unknown for all repeats:
+// at a provider that voids by either, another call must not go out under the same key.
+func (f *fold) addVoid() {
+	charge := *f.saga.step(StepCharge)
+	f.saga.addStep(StepVoid, StepPending, charge.Provider).Target = charge.ProviderReference
+}
+
+// void reacts to what came of a void, of an order that is undone or of a declined payment that is closed.
+func (f *fold) void(m move, void *Step, outcome providers.Outcome) {
+	switch {
+	case m == moveAwaitVoid:
+		f.awaitEnd(void)
+	case m == moveVoided && f.saga.State == Awaiting:
+		f.awaitPayment()
+	case m == moveVoided:
+		f.undoneCharge()
+	case f.saga.State == Awaiting && outcome.Code == providers.CodeAlreadyCaptured:
+		f.saga.step(StepCharge).Status = StepPending // paid in the last moment: look
+	default:
+		f.voidRefused(void, outcome)
+	}
+}
+
+// voidRefused refunds what was taken meanwhile. Where only notices tell how a payment stands, a void that finds nothing held is the
+// answer that nothing was: should the customer complete the payment later still, its notice undoes it (late). If that notice comes
+// before the refusal, another void follows.
+func (f *fold) voidRefused(void *Step, outcome providers.Outcome) {
+	charge := f.saga.step(StepCharge)
+	nothingHeld := outcome.Code == providers.CodeVoidRefused && f.policy.Windows.NoLookup
+	switch {
+	case outcome.Code == providers.CodeAlreadyCaptured:
+		charge.Status, charge.Outcome = StepDone, providers.Succeeded
+		f.saga.addStep(StepRefund, StepPending, void.Provider)
+	case nothingHeld && (!charge.moved() || f.holdIsOver(*charge)):
+		f.undoneCharge()
+	case nothingHeld && charge.Code == codeLate:
+		charge.Code = "" // once
+		f.addVoid()
+	default:
+		f.review("void_refused", fmt.Sprintf("The provider refused to void the payment (%s).", outcome.Code))
+	}
+}
+
+// holdIsOver tells that the provider has let go of held money by itself by now.
+func (f *fold) holdIsOver(charge Step) bool {
+	return charge.Status == StepDone && !f.saga.ReadAt.Before(charge.FinishedAt.Add(f.policy.Windows.Hold))
+}
+
+// late undoes a payment that came about after its order was given up. A void that is open may do it.
+func (f *fold) late(e Event) {
+	charge := f.saga.stepFor(e)
+	charge.Status, charge.Outcome, charge.ProviderReference = StepUnknown, e.Outcome.Kind, e.Payment
+	if f.saga.State == Compensating {
+		charge.Code = codeLate
+		return
+	}
+	f.fire(fireLate)
+	f.addVoid()
+}
+
+// codeLate marks a charge that was announced while its void was open.
+const codeLate = "announced_late"
+
+// undoneCharge marks the charge as undone, unless it had failed by itself.
+func (f *fold) undoneCharge() {
+	if charge := f.saga.step(StepCharge); charge.Status != StepFailed {
+		charge.Status = StepUndone
+	}
+}
+
+// refundAnswered reacts to what came of a refund, of an order that is undone or one that the shop asked for.
+func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
+	switch {
+	case f.before.State == Completed && m != moveRefundFailed: // still given back, as far as anybody knows
+	case m == moveAwaitRefund:
+		f.awaitEnd(refund)
+	case f.saga.Kind != KindRefund:
+		f.undoneCharge()
+	case m == moveRefundFailed && f.before.State == Completed:
+		f.refund = RefundReturn
+		f.fire(fireReturn)
+	case m == moveRefundFailed:
+		f.refund = RefundFree
+		f.fire(fireRollBack)
+	case outcome.Code == providers.CodeAlreadyRefunded:
+		refund.Status = StepUnknown
+		f.review("refunded_at_provider", "The payment had been given back in full before, which nobody here asked for.")
+	default:
+		f.refund = RefundGive
+		f.fire(fireConfirm)
+	}
+}
+
+// compensated waits for what is still being undone, or lets go of the stock.
+func (f *fold) compensated() {
+	for _, name := range []StepName{StepRefund, StepVoid} {
+		if step := f.saga.openStep(name); step != nil {
+			f.waitFor(step)
+			return
+		}
+	}
+	if reserve := f.saga.step(StepReserve); reserve != nil && reserve.Status == StepDone {
+		reserve.Status = StepUndone
+		f.saga.addStep(StepRelease, StepDone, "")
+		f.stock = StockRelease
+	}
+	f.fire(fireRollBack)
+}
+
+func (f *fold) outOfStock(e Event) {
+	if f.saga.State != Started {
+		f.err = fmt.Errorf("saga in state %s has nothing to reserve", f.saga.State)
+		return
+	}
+	reserve := f.saga.addStep(StepReserve, StepFailed, "")
+	reserve.Code, reserve.Detail = CodeOutOfStock, e.Detail
+	f.compensate()
+}
+
+// CodeOutOfStock is the code of a reserve step that found too little.
+const CodeOutOfStock = "out_of_stock"
+
+// codeReservationLost marks the steps that met stock which was not held any more.
+const codeReservationLost = "reservation_lost"
+
+// reservationLost goes on without the goods: a charge that was to sell them is given back, and what is still held of them
+// is freed.
+func (f *fold) reservationLost(e Event) {
+	if reserve := f.saga.step(StepReserve); reserve != nil {
+		reserve.Status, reserve.Code = StepUndone, codeReservationLost
+	}
+	f.stock = StockForfeit
+	switch {
+	case e.Request != nil:
+		f.asked(*e.Request)
+	case e.Call != CallNone:
+		f.answered(e)
+	}
+	f.localSteps()
+	if s := f.saga.State; f.before.State.Ended() || s != Compensating && s != RolledBack {
+		f.err = errors.Join(f.err, fmt.Errorf("saga in state %s has no use for its reservation", s))
+	}
+}
+
+// confirm sells the goods, or, where they are gone, begins to give the money back.
+func (f *fold) confirm() {
+	s := &f.saga
+	if reserve := s.step(StepReserve); reserve == nil || reserve.Code != codeReservationLost {
+		s.addStep(StepConfirm, StepDone, "")
+		f.stock = StockSell
+		f.fire(fireConfirm)
+		return
+	}
+	s.addStep(StepConfirm, StepFailed, "").Code = codeReservationLost
+	s.addStep(StepRefund, StepPending, s.step(StepCharge).Provider).Amount = s.captured()
+	f.compensate()
+}

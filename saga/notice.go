@@ -1,0 +1,205 @@
+package saga
+
+import (
+	"fmt"
+
+	"paysaga/providers"
+)
+
+// heard is what a saga makes of a notice: an event that goes in as it is, or a call that finds out. Neither: nothing new.
+type heard struct {
+	event *Event
+	call  Call
+}
+
+func (h heard) nothing() bool { return h.event == nil && h.call == CallNone }
+
+// hear says what a notice means for a saga as it stands. It is pure. Notices come twice, late and in any order, so what is known
+// already, or was overtaken, means nothing.
+func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
+	switch {
+	case s.State == NeedsReview:
+		return heard{}
+	case n.Outcome == nil:
+		return s.hearHint(n, windows)
+	case n.Outcome.Kind == providers.Unknown:
+		return heard{}
+	case s.Kind == KindRefund:
+		return s.hearOfRefund(n)
+	}
+	switch n.About {
+	case providers.AboutCharge:
+		return s.hearOfCharge(n)
+	case providers.AboutCapture:
+		return s.hearOfCapture(n)
+	case providers.AboutVoid:
+		return s.hearOfVoid(n)
+	case providers.AboutRefund:
+		return s.hearOfUndoing(n)
+	case providers.AboutOther:
+	}
+	return heard{}
+}
+
+// hearHint looks at once where something is open. A refund can turn after its end.
+func (s *Saga) hearHint(n providers.Notice, windows providers.Windows) heard {
+	if s.Kind == KindRefund && s.State == Completed && n.About == providers.AboutRefund && !windows.NoLookup {
+		return heard{call: CallCheckRefund}
+	}
+	return heard{call: Next(*s, windows)}
+}
+
+func answer(call Call, key providers.SubKey, outcome providers.Outcome) heard {
+	return heard{event: &Event{Kind: Answered, Call: call, SubKey: key, Outcome: outcome}}
+}
+
+func contradiction(code, format string, args ...any) heard {
+	return heard{event: &Event{Kind: Contradicted, Code: code, Detail: fmt.Sprintf(format, args...)}}
+}
+
+// noticed finds the attempt of a step that a notice names: by the provider's reference of the attempt itself, else by our key.
+func (s *Saga) noticed(name StepName, n providers.Notice) *Step {
+	for i := range s.Steps {
+		if step := &s.Steps[i]; step.Name == name && n.Reference != "" && step.ProviderReference == n.Reference {
+			return step
+		}
+	}
+	for i := range s.Steps {
+		if step := &s.Steps[i]; step.Name == name && n.Key != "" && step.SubKey == n.Key {
+			return step
+		}
+	}
+	return nil
+}
+
+// noticedCharge is the charge that a notice is about. One without our key can be about the newest whose payment is not known yet.
+func (s *Saga) noticedCharge(n providers.Notice) *Step {
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if step.Name == StepCharge && (step.SubKey == n.Key || n.Payment != "" && step.ProviderReference == n.Payment) {
+			return step
+		}
+	}
+	if newest := s.step(StepCharge); newest != nil && n.Key == "" && (n.Payment == "" || newest.ProviderReference == "") {
+		return newest
+	}
+	return nil
+}
+
+func (s *Saga) hearOfCharge(n providers.Notice) heard {
+	charge, outcome := s.noticedCharge(n), *n.Outcome
+	if charge == nil {
+		return heard{}
+	}
+	if outcome.Kind == providers.Authorized && s.Order.Payment.Capture != CaptureManual {
+		outcome.Kind = providers.Succeeded // a notice does not tell whether the money is captured by itself
+	}
+	outcome.Reference = n.Payment
+	if outcome.Kind == providers.Succeeded || outcome.Kind == providers.Authorized {
+		if h, found := s.hearTooLate(charge, n, outcome); found {
+			return h
+		}
+	}
+	if charge == s.step(StepCharge) && s.openStep(StepVoid) == nil && s.mayMove(charge, outcome) {
+		return answer(CallLookup, "", outcome)
+	}
+	return heard{}
+}
+
+// hearTooLate is about money that was held or taken of a charge which had been refused or given up. A void that was carried out
+// since has found it.
+func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.Outcome) (h heard, found bool) {
+	newest := charge == s.step(StepCharge)
+	switch {
+	case s.isUndone(charge):
+	case newest && s.State == RolledBack,
+		newest && s.State == Compensating && s.openStep(StepVoid) != nil && charge.open() && !charge.moved():
+		return heard{event: &Event{Kind: Late, SubKey: charge.SubKey, Payment: n.Payment, Outcome: outcome}}, true
+	case charge.Status == StepFailed && (!newest || s.State != Compensating):
+		return contradiction("charged_after_refusal", "The provider announces a payment (%s) whose charge had been refused.", n.Payment), true
+	}
+	return heard{}, false
+}
+
+// mayMove tells that a notice about the newest charge can bring the saga on.
+func (s *Saga) mayMove(charge *Step, outcome providers.Outcome) bool {
+	return (s.State == Charging || s.State == Awaiting) && charge.open() || s.held() && outcome.Kind == providers.Canceled
+}
+
+func (s *Saga) hearOfCapture(n providers.Notice) heard {
+	outcome := *n.Outcome
+	capture := s.noticed(StepCapture, n)
+	undone := s.State == Compensating || s.State == RolledBack
+	switch {
+	case capture == nil && s.Order.Payment.Capture == CaptureManual:
+		return s.hearOfForeignCapture(n)
+	case outcome.Kind == providers.Declined && !undone && (capture == nil || capture.Status == StepDone):
+		return contradiction(providers.CodeCaptureFailed, "The provider announces that the capture of payment %s failed (%s).", n.Payment, outcome.Code)
+	case capture != nil && capture.open() && s.State == Awaiting:
+		return answer(CallCapture, capture.SubKey, outcome)
+	}
+	return heard{}
+}
+
+// hearOfForeignCapture is about a capture that a person made at the provider. While a void is on its way, that meets it.
+func (s *Saga) hearOfForeignCapture(n providers.Notice) heard {
+	outcome := *n.Outcome
+	charge := s.step(StepCharge)
+	switch {
+	case outcome.Kind != providers.Succeeded, n.Reference == "", charge == nil, s.State == Compensating, s.openStep(StepVoid) != nil:
+		return heard{}
+	case (s.State == Charging || s.State == Awaiting) && (charge.open() || s.held()) && s.openStep(StepCapture) == nil:
+		if outcome.Money != (providers.Money{}) {
+			outcome.Money.Amount += s.captured()
+		}
+		outcome.Reference = n.Payment
+		h := answer(CallLookup, "", outcome)
+		h.event.Capture = n.Reference
+		return h
+	}
+	return contradiction(codeCapturedAtProvider, "The provider announces a capture (%s) of %s that nobody here asked for.", n.Reference, outcome.Money)
+}
+
+func (s *Saga) hearOfVoid(n providers.Notice) heard {
+	outcome, void, gone := *n.Outcome, s.noticed(StepVoid, n), n.Outcome.Kind == providers.Succeeded
+	if void == nil { // by a person at the provider; or ours, of which not even the reference is known
+		if void = s.openStep(StepVoid); void != nil && !gone && void.ProviderReference != "" && n.Reference != "" {
+			return heard{}
+		}
+	}
+	switch charge := s.step(StepCharge); {
+	case void != nil && void.open() && void == s.step(StepVoid):
+		h := answer(CallVoid, void.SubKey, outcome)
+		h.event.Payment = n.Payment
+		return h
+	case void == nil && gone && s.State == Awaiting && charge.Status != StepFailed && s.openStep(StepCapture) == nil:
+		return answer(CallLookup, "", providers.Outcome{Kind: providers.Canceled, Code: outcome.Code, Reference: n.Payment})
+	}
+	return heard{}
+}
+
+// hearOfUndoing is about the refund that undoes an order.
+func (s *Saga) hearOfUndoing(n providers.Notice) heard {
+	refund := s.noticed(StepRefund, n)
+	switch {
+	case refund == nil:
+	case refund.open() && s.State == Compensating:
+		return answer(CallRefund, refund.SubKey, *n.Outcome)
+	case refund.Status == StepDone && (n.Outcome.Kind == providers.Declined || n.Outcome.Kind == providers.Canceled):
+		return contradiction("refund_failed", "The provider announces that the refund of an undone order came back (%s).", n.Outcome.Code)
+	}
+	return heard{}
+}
+
+// hearOfRefund is about a refund that the shop asked for. A success after a failure was sent before it.
+func (s *Saga) hearOfRefund(n providers.Notice) heard {
+	outcome := *n.Outcome
+	switch {
+	case n.About != providers.AboutRefund:
+	case s.State == Refunding:
+		return answer(CallRefund, "", outcome)
+	case s.State == Completed && (outcome.Kind == providers.Declined || outcome.Kind == providers.Canceled):
+		return answer(CallCheckRefund, "", outcome)
+	}
+	return heard{}
+}
