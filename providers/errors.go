@@ -46,6 +46,8 @@ const (
 	CodeAuthorizationExpired = "authorization_expired"
 	// CodeOtherPayment marks an Unknown call whose answer is about another payment than ours, so says nothing about ours.
 	CodeOtherPayment = "other_payment"
+	// CodePartiallyCaptured marks an Authorized look-up: a part of the hold is taken. Without it, nothing is.
+	CodePartiallyCaptured = "partially_captured"
 	// CodeVoidRefused marks a Rejected void of a provider that tells by notices only: it finds nothing held that it could let go.
 	CodeVoidRefused = "void_refused"
 	// CodeCaptureFailed marks a Declined capture that the card scheme sent back after the provider had taken it on.

@@ -81,6 +81,8 @@ type Windows struct {
 	LookupDelay time.Duration
 	// NoLookup says that the provider has no call that tells how a payment or a refund stands: only its notices do.
 	NoLookup bool
+	// OneCapture says that a hold can be captured once: what a capture leaves over is let go.
+	OneCapture bool
 	// StaysPayable says that a customer who was given a payment's client secret can still pay it after a decline, until it is voided.
 	StaysPayable bool
 	// Hold is how long the provider keeps authorized money before it lets go of it by itself.

@@ -95,19 +95,12 @@ func (f *fold) answered(e Event) {
 		f.err = fmt.Errorf("saga in state %s cannot take the outcome %q of a %s call", f.saga.State, e.Outcome.Kind, e.Call)
 		return
 	}
-	switch {
-	case e.Call == CallContinue && reaction.step == StepDone && e.Outcome.Code != providers.CodeApproved:
+	if e.Call == CallContinue && reaction.step == StepDone && e.Outcome.Code != providers.CodeApproved {
 		record(step, e, reaction.step, f.saga.ReadAt)
-		e = Event{Kind: Answered, Call: CallLookup, Outcome: e.Outcome} // the rest is about the charge
-		f.answered(e)
+		f.answered(Event{Kind: Answered, Call: CallLookup, Outcome: e.Outcome}) // the rest is about the charge
 		return
-	case e.Call == CallContinue && reaction.step == StepDone:
-		reaction.move, reaction.step = moveRepeat, StepUnknown // approved as before, and not taken: nothing has happened
-	case e.Call == CallContinue && e.Outcome.Code == providers.CodeOtherPayment:
-		reaction.move, reaction.step = moveContinueFailed, StepFailed
-	case repeats(e.Call) && f.mayHaveHappened(*step, e):
-		reaction, e = doubted(reaction, e)
 	}
+	reaction, e = f.qualify(reaction, *step, e)
 	if charge := f.saga.step(StepCharge); e.Payment != "" && charge != nil && charge.ProviderReference == "" {
 		charge.ProviderReference = e.Payment
 	}
@@ -118,6 +111,19 @@ func (f *fold) answered(e Event) {
 	record(step, e, reaction.step, f.saga.ReadAt)
 	f.failures(reaction.move)
 	f.react(reaction.move, step, e.Outcome, held)
+}
+
+// qualify changes a reaction where more than the kind of the outcome decides.
+func (f *fold) qualify(r reaction, step Step, e Event) (reaction, Event) {
+	switch {
+	case e.Call == CallContinue && r.step == StepDone: // approved as before, and not taken: nothing has happened
+		return reaction{moveRepeat, StepUnknown}, e
+	case e.Call == CallContinue && e.Outcome.Code == providers.CodeOtherPayment:
+		return reaction{moveContinueFailed, StepFailed}, e
+	case repeats(e.Call) && f.mayHaveHappened(step, e):
+		return doubted(r, e)
+	}
+	return r, e
 }
 
 // settleOpenContinue decides a continue whose own call cannot tell any more, by how the charge stands.
@@ -230,8 +236,8 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome, held bool) {
 		f.decline(step, outcome, held)
 	case moveUndo:
 		f.undo(outcome, held)
-	case moveAbsent:
-		f.absent(step)
+	case moveRepeat, moveAbsent:
+		f.nothingLearned(m, step, outcome)
 	case moveContinueFailed: // localSteps waits on
 	case moveCaptured, moveAwaitCapture, moveCaptureFailed:
 		f.capture(m, step, outcome)
@@ -239,11 +245,18 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome, held bool) {
 		f.void(m, step, outcome)
 	case moveRefunded, moveAwaitRefund, moveRefundFailed:
 		f.refundAnswered(m, step, outcome)
-	case moveRepeat:
-		f.repeat(outcome)
-	case moveReview:
+	default: // moveReview
 		f.unexpected(step, outcome)
 	}
+}
+
+// nothingLearned asks again later, unless "not found" is an answer by now.
+func (f *fold) nothingLearned(m move, step *Step, outcome providers.Outcome) {
+	if m == moveAbsent {
+		f.absent(step)
+		return
+	}
+	f.repeat(outcome)
 }
 
 func (f *fold) unexpected(step *Step, outcome providers.Outcome) {

@@ -5,7 +5,7 @@ import "fmt"
 // asked folds a request about the order in.
 func (f *fold) asked(r Request) {
 	if f.saga.State == NeedsReview {
-		f.refuse(RefusedInReview, "A person must decide about this order first.")
+		f.refusef(RefusedInReview, "A person must decide about this order first.")
 		return
 	}
 	switch r.Kind {
@@ -20,13 +20,13 @@ func (f *fold) asked(r Request) {
 	}
 }
 
-func (f *fold) refuse(reason RefusalReason, format string, args ...any) {
+func (f *fold) refusef(reason RefusalReason, format string, args ...any) {
 	f.err = &RefusedError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
 // busy refuses what has to wait for the end of something else.
 func (f *fold) busy() {
-	f.refuse(RefusedBusy, "The outcome of an earlier step is not known yet.")
+	f.refusef(RefusedBusy, "The outcome of an earlier step is not known yet.")
 }
 
 // askContinue goes on with the charge after the customer acted, or begins another one after a decline. An order that is paid by
@@ -43,11 +43,11 @@ func (f *fold) askContinue(r Request) {
 	case s.openStep(StepVoid) != nil, s.openStep(StepContinue) != nil:
 		f.busy()
 	case s.step(StepCharge).Status == StepFailed && r.Payment == nil:
-		f.refuse(RefusedPaymentRequired, "The payment was declined: send another one.")
+		f.refusef(RefusedPaymentRequired, "The payment was declined: send another one.")
 	case s.step(StepCharge).Status == StepFailed:
 		f.nextCharge(*r.Payment)
 	case r.Payment != nil:
-		f.refuse(RefusedPaymentOpen, "The present payment is still open; another one can follow only after a decline.")
+		f.refusef(RefusedPaymentOpen, "The present payment is still open; another one can follow only after a decline.")
 	default:
 		s.addStep(StepContinue, StepPending, s.step(StepCharge).Provider).Details = string(r.Details)
 	}
@@ -67,13 +67,13 @@ func (f *fold) askCapture(r Request) {
 	s := &f.saga
 	switch {
 	case s.State == RolledBack:
-		f.refuse(RefusedOver, "The order has come to nothing; no money is held.")
+		f.refusef(RefusedOver, "The order has come to nothing; no money is held.")
 		return
 	case s.State == Awaiting && s.openStep(StepCapture) != nil, s.State == Charging:
 		f.busy()
 		return
 	case !s.held():
-		f.refuse(RefusedNotHeld, "No money is held for this order that could be captured.")
+		f.refusef(RefusedNotHeld, "No money is held for this order that could be captured.")
 		return
 	}
 	left := s.Order.Amount - s.captured()
@@ -82,7 +82,11 @@ func (f *fold) askCapture(r Request) {
 		amount = left
 	}
 	if amount < 0 || amount > left {
-		f.refuse(RefusedTooMuch, "%s can still be captured, not %s.", f.money(left), f.money(amount))
+		f.refusef(RefusedTooMuch, "%s can still be captured, not %s.", f.money(left), f.money(amount))
+		return
+	}
+	if f.policy.Windows.OneCapture && amount < left && !r.Final {
+		f.refusef(RefusedOneCapture, "The provider captures a payment once: a part can only be the final capture.")
 		return
 	}
 	capture := s.addStep(StepCapture, StepPending, s.step(StepCharge).Provider)
@@ -98,9 +102,9 @@ func (f *fold) askCancel() {
 	case s.State == RolledBack && orderStatus(s) == OrderCanceled:
 		return
 	case s.State == RolledBack, s.State == Compensating:
-		f.refuse(RefusedOver, "The order has come to nothing, or is being undone already.")
+		f.refusef(RefusedOver, "The order has come to nothing, or is being undone already.")
 	case s.State == Completed, s.State == Awaiting && s.captured() > 0:
-		f.refuse(RefusedCaptured, "The money is taken, at least in part: a refund gives it back.")
+		f.refusef(RefusedCaptured, "The money is taken, at least in part: a refund gives it back.")
 	case s.State != Awaiting, s.openStep(StepCapture) != nil, s.openStep(StepContinue) != nil, s.openStep(StepVoid) != nil:
 		f.busy()
 	case s.step(StepCharge).Status == StepFailed:

@@ -75,9 +75,10 @@ func (b *bundle) newRunner(store saga.Store) *saga.Runner {
 
 func (b *bundle) newRunnerWith(c saga.Config) *saga.Runner {
 	b.t.Helper()
-	c.Providers, c.Answerer = map[string]saga.Provider{"fake": b.bank}, clerk{}
+	c.Providers, c.Answerer = map[string]saga.Provider{"fake": b.bank, "other": b.bank}, clerk{}
 	c.Policy = saga.Policy{
 		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: 24 * time.Hour, RefundDeadline: 24 * time.Hour, MaxFailures: 3,
+		NoticeWait: 5 * time.Minute, MaxCharges: 3,
 		MaxUnrecorded: saga.DefaultPolicy().MaxUnrecorded, // more drives than any test here loses leases
 	}
 	c.MaxInFlight, c.Logger, c.CallTimeout = 100, slog.New(slog.DiscardHandler), longTimeout
@@ -109,9 +110,12 @@ func (clerk) Answer(s saga.Saga) (saga.Answer, error) {
 	if status == 0 {
 		status = 202
 	}
+	if s.Kind == saga.KindRefund {
+		return saga.Answer{Status: status, Body: fmt.Appendf(nil, "%s %d %s", s.Refund.ID, s.Refund.Amount, s.Refund.Status)}, nil
+	}
 	return saga.Answer{
 		Status: status, Headers: map[string]string{"Location": "/v1/orders/" + s.Order.ID.String()},
-		Body: fmt.Appendf(nil, "%s %s %s", s.Order.ID, s.Order.Status, s.Order.Payment.Status),
+		Body: fmt.Appendf(nil, "%s %s %s %d", s.Order.ID, s.Order.Status, s.Order.Payment.Status, s.Order.Payment.CapturedAmount),
 	}, nil
 }
 

@@ -10,76 +10,88 @@ import (
 // A cancel fits or is refused by how the order stands, and never where the outcome of a call is not known (I4).
 func TestCancelInEveryState(t *testing.T) {
 	t.Parallel()
-	cancel := Request{Kind: RequestCancel}
-	charged := func(payment Payment, outcomes ...providers.Outcome) *life {
-		l := newLife(t, testPolicy, payment)
-		for i, outcome := range outcomes {
-			l.answers([]Call{CallCharge, CallLookup}[i], outcome)
-		}
-		return l
-	}
-	capturing := func(outcomes ...providers.Outcome) *life {
-		l := heldLife(t, testPolicy)
-		l.asks(captureRequest("part", 500, false))
-		for _, outcome := range outcomes {
-			l.answers(CallCapture, outcome)
-		}
-		return l
-	}
-	proceeding := charged(automatic, asksCustomer())
+	proceeding := chargedLife(t, automatic, asksCustomer())
 	proceeding.asks(goesOn)
-	undoing := charged(automatic, asksCustomer())
-	undoing.asks(cancel)
+	undoing := chargedLife(t, automatic, asksCustomer())
+	undoing.asks(cancels)
 	for name, test := range map[string]struct {
 		life   *life
 		refuse RefusalReason // empty: it is taken
 		call   Call          // that follows
 		state  State
 	}{
-		"not sent":            {charged(automatic), RefusedBusy, "", ""},
-		"unknown":             {charged(automatic, outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
-		"customer must act":   {charged(automatic, asksCustomer()), "", CallVoid, Compensating},
-		"processing":          {charged(automatic, outcomeOf(providers.Processing)), "", CallVoid, Compensating},
+		"not sent":            {chargedLife(t, automatic), RefusedBusy, "", ""},
+		"unknown":             {chargedLife(t, automatic, outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
+		"customer must act":   {chargedLife(t, automatic, asksCustomer()), "", CallVoid, Compensating},
+		"processing":          {chargedLife(t, automatic, outcomeOf(providers.Processing)), "", CallVoid, Compensating},
 		"continue is open":    {proceeding, RefusedBusy, "", ""},
-		"paid":                {charged(automatic, outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
-		"declined for good":   {charged(automatic, declines()), RefusedOver, "", ""},
-		"declined, awaiting":  {charged(patient(), declines()), "", CallNone, RolledBack},
-		"declined, closing":   {charged(patient(), asksCustomer(), declines()), RefusedBusy, "", ""},
+		"paid":                {chargedLife(t, automatic, outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
+		"declined for good":   {chargedLife(t, automatic, declines()), RefusedOver, "", ""},
+		"declined, awaiting":  {chargedLife(t, patient(), declines()), "", CallNone, RolledBack},
+		"declined, closing":   {chargedLife(t, patient(), asksCustomer(), declines()), RefusedBusy, "", ""},
 		"held":                {heldLife(t, testPolicy), "", CallVoid, Compensating},
-		"capture is open":     {capturing(), RefusedBusy, "", ""},
-		"capture is unknown":  {capturing(outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
-		"capture is accepted": {capturing(outcomeOf(providers.Processing)), RefusedBusy, "", ""},
-		"captured in part":    {capturing(outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
-		"capture was refused": {capturing(declines()), "", CallVoid, Compensating},
+		"capture is open":     {capturingLife(t), RefusedBusy, "", ""},
+		"capture is unknown":  {capturingLife(t, outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
+		"capture is accepted": {capturingLife(t, outcomeOf(providers.Processing)), RefusedBusy, "", ""},
+		"captured in part":    {capturingLife(t, outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
+		"capture was refused": {capturingLife(t, declines()), "", CallVoid, Compensating},
 		"being undone":        {undoing, RefusedOver, "", ""},
-		"in review":           {charged(automatic, outcomeOf(providers.NotFound)), RefusedInReview, "", ""},
+		"in review":           {chargedLife(t, automatic, outcomeOf(providers.NotFound)), RefusedInReview, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := test.life
 			l.t = t
 			if test.refuse != "" {
-				l.refuses(cancel, test.refuse)
+				l.refuses(cancels, test.refuse)
 				return
 			}
-			l.asks(cancel)
+			l.asks(cancels)
 			if l.saga.State != test.state || l.due() != test.call {
 				t.Fatalf("state %s, %q is due; want %s and %q", l.saga.State, l.due(), test.state, test.call)
 			}
-			if test.call == CallVoid {
-				l.answers(CallVoid, outcomeOf(providers.Succeeded))
-			}
-			if l.saga.State != RolledBack || l.saga.Order.Status != OrderCanceled {
-				t.Fatalf("state %s, order %s", l.saga.State, l.saga.Order.Status)
-			}
-			l.wantsStock(StockRelease)
-			l.wantsMoney(0, 0)
-			events := len(l.events)
-			l.asks(cancel) // again, under another key: told as it stands
-			if len(l.change.Steps) != 0 || len(l.events) != events {
-				t.Errorf("a second cancel changed %+v; events %v", l.change.Steps, l.events)
-			}
+			checkCanceled(t, l)
 		})
+	}
+}
+
+var cancels = Request{Kind: RequestCancel}
+
+// chargedLife is an order whose charge, and then whose looks, ended so.
+func chargedLife(t *testing.T, payment Payment, outcomes ...providers.Outcome) *life {
+	t.Helper()
+	l := newLife(t, testPolicy, payment)
+	for i, outcome := range outcomes {
+		l.answers([]Call{CallCharge, CallLookup}[i], outcome)
+	}
+	return l
+}
+
+// capturingLife is an order of whose held money a part is to be captured, which ended so.
+func capturingLife(t *testing.T, outcomes ...providers.Outcome) *life {
+	t.Helper()
+	l := heldLife(t, testPolicy)
+	l.asks(captureRequest("part", 500, false))
+	for _, outcome := range outcomes {
+		l.answers(CallCapture, outcome)
+	}
+	return l
+}
+
+func checkCanceled(t *testing.T, l *life) {
+	t.Helper()
+	if l.due() == CallVoid {
+		l.answers(CallVoid, outcomeOf(providers.Succeeded))
+	}
+	if l.saga.State != RolledBack || l.saga.Order.Status != OrderCanceled {
+		t.Fatalf("state %s, order %s", l.saga.State, l.saga.Order.Status)
+	}
+	l.wantsStock(StockRelease)
+	l.wantsMoney(0, 0)
+	events := len(l.events)
+	l.asks(cancels) // again, under another key: told as it stands
+	if len(l.change.Steps) != 0 || len(l.events) != events {
+		t.Errorf("a second cancel changed %+v; events %v", l.change.Steps, l.events)
 	}
 }
 

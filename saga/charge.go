@@ -42,7 +42,8 @@ func (f *fold) hold(charge *Step, outcome providers.Outcome, held bool) {
 		f.unexpected(charge, outcome)
 		return
 	}
-	if capture := f.saga.openStep(StepCapture); capture != nil && !capture.Final {
+	some := f.saga.captured() > 0 || outcome.Code == providers.CodePartiallyCaptured
+	if capture := f.saga.openStep(StepCapture); capture != nil && !capture.Final && some {
 		f.review("capture_unclear", fmt.Sprintf("Money is still held, which tells nothing of the capture of %s.", f.money(capture.Amount)))
 		return
 	}
@@ -278,18 +279,27 @@ func (f *fold) waitForNotice() {
 
 // awaitEnd waits for a capture, void or refund that the provider has accepted: it does not fail by taking its time, up to a bound.
 func (f *fold) awaitEnd(step *Step) {
-	age := f.saga.ReadAt.Sub(step.StartedAt)
 	switch {
-	case age > f.policy.RefundDeadline:
+	case f.saga.ReadAt.After(f.overdueAt(step)):
 		f.waitFor(step)
 	case !f.policy.Windows.NoLookup: // else localSteps waits for the notice
-		f.pause = pollPause(age)
+		f.pause = pollPause(f.saga.ReadAt.Sub(step.StartedAt))
 	}
+}
+
+// overdueAt is when the end of an accepted call is overdue. Where only a notice tells that, the call is not sent again once it is
+// accepted, which may be long after its intent.
+func (f *fold) overdueAt(step *Step) time.Time {
+	from := step.StartedAt
+	if f.policy.Windows.NoLookup && step.SentAt.After(from) {
+		from = step.SentAt
+	}
+	return from.Add(f.policy.RefundDeadline)
 }
 
 // waitFor rests until the end of a call is overdue that the provider has accepted, or that nobody can ask about.
 func (f *fold) waitFor(step *Step) {
-	if !f.pausedUntil(step.StartedAt.Add(f.policy.RefundDeadline)) {
+	if !f.pausedUntil(f.overdueAt(step)) {
 		f.review(string(step.Name)+"_overdue", fmt.Sprintf("The provider accepted the %s and has not told its end.", step.Name))
 	}
 }

@@ -3,6 +3,7 @@ package saga
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"paysaga/providers"
 )
@@ -43,17 +44,23 @@ func (f *fold) voidRefused(void *Step, outcome providers.Outcome) {
 	nothingHeld := outcome.Code == providers.CodeVoidRefused && f.policy.Windows.NoLookup
 	switch {
 	case outcome.Code == providers.CodeAlreadyCaptured:
-		charge.Status, charge.Outcome = StepDone, providers.Succeeded
+		charge.Status = StepDone
 		f.saga.addStep(StepRefund, StepPending, void.Provider)
-	case nothingHeld && (!charge.moved() || f.holdIsOver(*charge)):
+	case nothingHeld && (!moved(charge.Outcome) || f.holdIsOver(*charge)):
 		f.undoneCharge()
 	case nothingHeld && charge.Code == codeLate:
 		charge.Code = "" // once
 		f.addVoid()
+	case nothingHeld: // the notice that explains it, of the hold's end or of a capture, can come later
+		void.Status, void.Outcome = StepPending, providers.Processing
+		f.setDeadline(refusedVoidWait)
 	default:
 		f.review("void_refused", fmt.Sprintf("The provider refused to void the payment (%s).", outcome.Code))
 	}
 }
+
+// refusedVoidWait is how long a refused void waits for what explains it. Holds end in batches, once a day.
+const refusedVoidWait = 24 * time.Hour
 
 // holdIsOver tells that the provider has let go of held money by itself by now.
 func (f *fold) holdIsOver(charge Step) bool {
@@ -108,10 +115,15 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 // compensated waits for what is still being undone, or lets go of the stock.
 func (f *fold) compensated() {
 	for _, name := range []StepName{StepRefund, StepVoid} {
-		if step := f.saga.openStep(name); step != nil {
+		switch step := f.saga.openStep(name); {
+		case step == nil:
+			continue
+		case step.Code != providers.CodeVoidRefused:
 			f.waitFor(step)
-			return
+		case !f.pausedUntil(f.saga.DeadlineAt):
+			f.review(step.Code, "The provider refused to void the payment, and nothing has told why.")
 		}
+		return
 	}
 	if reserve := f.saga.step(StepReserve); reserve != nil && reserve.Status == StepDone {
 		reserve.Status = StepUndone

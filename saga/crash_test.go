@@ -64,6 +64,7 @@ func (m mortalStore) Apply(ctx context.Context, change saga.Change) (saga.Saga, 
 // course is a way that an order goes; what befalls it on the way is the same however often a server dies.
 type course struct {
 	name   string
+	order  saga.Order
 	befall func(b *bundle, claim saga.Claim)
 	end    saga.State
 	paid   int // payments that the bank holds in the end
@@ -72,17 +73,18 @@ type course struct {
 
 func courses() []course {
 	return []course{
-		{"confirmed", func(*bundle, saga.Claim) {}, saga.Completed, 1, 2},
-		{"answer lost", func(b *bundle, _ saga.Claim) {
+		{"confirmed", cups(), func(*bundle, saga.Claim) {}, saga.Completed, 1, 2},
+		{"answer lost", cups(), func(b *bundle, _ saga.Claim) {
 			b.bank.on(saga.CallCharge, losesTheAnswer(), losesTheAnswer(), losesTheAnswer())
 		}, saga.Completed, 1, 2},
-		{"declined", func(b *bundle, _ saga.Claim) {
+		{"declined", cups(), func(b *bundle, _ saga.Claim) {
 			declined := refuses(providers.Outcome{Kind: providers.Declined, Decline: &providers.Decline{Code: "card_declined"}})
 			b.bank.on(saga.CallCharge, declined, declined, declined, declined) // as a provider repeats it under one key
 		}, saga.RolledBack, 0, 0},
-		{"awaited in vain", func(b *bundle, _ saga.Claim) {
+		{"awaited in vain", cups(), func(b *bundle, _ saga.Claim) {
 			b.bank.on(saga.CallCharge, asksTheCustomer())
 		}, saga.RolledBack, 0, 0},
+		{"held in vain", heldCups(), func(*bundle, saga.Claim) {}, saga.RolledBack, 0, 0},
 	}
 }
 
@@ -128,7 +130,7 @@ func (c course) die(b *bundle, claim saga.Claim, point int) string {
 		func(_ context.Context, call saga.Call) { f.pass("before the " + string(call)) },
 		func(call saga.Call) { f.pass("after the " + string(call)) },
 	)
-	if _, err := mortal.Start(b.ctx, claim, cups()); (err == nil) != (f.at == "") {
+	if _, err := mortal.Start(b.ctx, claim, c.order); (err == nil) != (f.at == "") {
 		b.t.Errorf("died %q, yet Start gave the error %v", f.at, err)
 	}
 	for range 5 { // the course's later turns, unless the server is dead
@@ -142,7 +144,7 @@ func (c course) die(b *bundle, claim saga.Claim, point int) string {
 	b.bank.hook(nil, nil)
 	// The client asks again; it is the only one who does when nothing was begun.
 	alive := b.newRunner(b.store)
-	if _, err := alive.Start(b.ctx, claim, cups()); err != nil && !errors.Is(err, saga.ErrKeyTaken) {
+	if _, err := alive.Start(b.ctx, claim, c.order); err != nil && !errors.Is(err, saga.ErrKeyTaken) {
 		b.t.Fatalf("died %s; the client's retry: %v", f.at, err)
 	}
 	b.recover(alive)

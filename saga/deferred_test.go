@@ -42,38 +42,7 @@ func TestNobodyAsksWhereNobodyCan(t *testing.T) {
 // A charge whose end nobody can ask about waits for its notice, and is then undone by our own reference.
 func TestUnknownChargeWaitsForItsNotice(t *testing.T) {
 	t.Parallel()
-	unknown := func(t *testing.T) *life {
-		t.Helper()
-		l := newLife(t, deferredPolicy(), automatic)
-		l.answers(CallCharge, providers.Outcome{Kind: providers.Unknown, Code: providers.CodeServerErrorFinal})
-		if l.due() != CallNone || l.change.Pause <= 0 {
-			t.Fatalf("%q is due, pause %s", l.due(), l.change.Pause)
-		}
-		l.sleeps(l.change.Pause)
-		l.wants(Charging, OrderProcessing, PaymentNone)
-		return l
-	}
-	voided := func(t *testing.T) *life {
-		t.Helper()
-		l := unknown(t)
-		l.wantsPause(l.saga.step(StepCharge).StartedAt.Add(testPolicy.NoticeWait).Sub(l.change.After.ReadAt))
-		l.sleeps(testPolicy.NoticeWait)
-		void := l.wantsStep(StepVoid, 1, StepPending)
-		for range 2 { // the same in all fields, whatever was learned meanwhile
-			request := l.saga.voidRequest(void, l.policy.Windows)
-			if request.Reference != "" || request.ChargeKey != SubKey(l.saga.Key, StepCharge, 1) || request.Key != void.SubKey {
-				t.Fatalf("voids by %+v", request)
-			}
-			l.saga.step(StepCharge).ProviderReference = "pay_1"
-		}
-		l.saga.step(StepCharge).ProviderReference = ""
-		l.answers(CallVoid, providers.Outcome{Kind: providers.Processing, Reference: "void_1"})
-		if l.due() != CallNone || l.saga.State != Compensating {
-			t.Fatalf("state %s, %q is due", l.saga.State, l.due())
-		}
-		l.wantsPause(testPolicy.RefundDeadline)
-		return l
-	}
+	unknown, voided := unknownLife, voidedLife
 	paid, refused := providers.Outcome{Kind: providers.Authorized, Money: euros(1200)}, declines()
 	gone, nothing := outcomeOf(providers.Succeeded), providers.Outcome{Kind: providers.Rejected, Code: providers.CodeVoidRefused}
 	captured := providers.Outcome{Kind: providers.Rejected, Code: providers.CodeAlreadyCaptured, Reference: "void_1"}
@@ -98,13 +67,7 @@ func TestUnknownChargeWaitsForItsNotice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := test.from(t)
-			for _, notice := range test.notices {
-				if notice.About == providers.AboutVoid {
-					notice.Reference = "void_1"
-				}
-				l.hears(notice)
-				l.hears(notice) // again
-			}
+			hearEachTwice(l, test.notices)
 			if l.saga.State != test.state || l.saga.Order.Payment.Status != test.payment || l.due() != test.next {
 				t.Fatalf("state %s, payment %s, %q is due; steps %+v", l.saga.State, l.saga.Order.Payment.Status, l.due(), l.saga.Steps)
 			}
@@ -119,6 +82,53 @@ func TestUnknownChargeWaitsForItsNotice(t *testing.T) {
 			}
 		})
 	}
+}
+
+func hearEachTwice(l *life, notices []providers.Notice) {
+	l.t.Helper()
+	for _, notice := range notices {
+		if notice.About == providers.AboutVoid {
+			notice.Reference = "void_1"
+		}
+		l.hears(notice)
+		l.hears(notice)
+	}
+}
+
+// unknownLife is an order whose charge nobody can ask about.
+func unknownLife(t *testing.T) *life {
+	t.Helper()
+	l := newLife(t, deferredPolicy(), automatic)
+	l.answers(CallCharge, providers.Outcome{Kind: providers.Unknown, Code: providers.CodeServerErrorFinal})
+	if l.due() != CallNone || l.change.Pause <= 0 {
+		t.Fatalf("%q is due, pause %s", l.due(), l.change.Pause)
+	}
+	l.sleeps(l.change.Pause)
+	l.wants(Charging, OrderProcessing, PaymentNone)
+	return l
+}
+
+// voidedLife is the same after the wait, with its void on the way.
+func voidedLife(t *testing.T) *life {
+	t.Helper()
+	l := unknownLife(t)
+	l.wantsPause(l.saga.step(StepCharge).StartedAt.Add(testPolicy.NoticeWait).Sub(l.change.After.ReadAt))
+	l.sleeps(testPolicy.NoticeWait)
+	void := l.wantsStep(StepVoid, 1, StepPending)
+	for range 2 { // the same in all fields, whatever was learned meanwhile
+		request := l.saga.voidRequest(void, l.policy.Windows)
+		if request.Reference != "" || request.ChargeKey != SubKey(l.saga.Key, StepCharge, 1) || request.Key != void.SubKey {
+			t.Fatalf("voids by %+v", request)
+		}
+		l.saga.step(StepCharge).ProviderReference = "pay_1"
+	}
+	l.saga.step(StepCharge).ProviderReference = ""
+	l.answers(CallVoid, providers.Outcome{Kind: providers.Processing, Reference: "void_1"})
+	if l.due() != CallNone || l.saga.State != Compensating {
+		t.Fatalf("state %s, %q is due", l.saga.State, l.due())
+	}
+	l.wantsPause(testPolicy.RefundDeadline)
+	return l
 }
 
 // A payment that its customer completes after the order was given up is undone, once, and the stock is not released again.
@@ -167,6 +177,8 @@ func TestLatePaymentThatStays(t *testing.T) {
 	l.hears(noticeOf(providers.AboutVoid, &nothing))
 	l.hears(noticeOf(providers.AboutCharge, &paid))
 	l.answers(CallVoid, nothing)
+	l.wantsStep(StepVoid, 2, StepPending)
+	l.sleeps(refusedVoidWait)
 	l.wantsReview("void_refused")
 }
 
@@ -279,9 +291,20 @@ func TestVoidOfAHoldThatIsNotThere(t *testing.T) {
 	l.answers(CallVoid, outcomeOf(providers.Processing))
 	l.hears(noticeOf(providers.AboutVoid, &nothing))
 	l.wants(RolledBack, OrderCanceled, PaymentVoided)
-	early := heldLife(t, deferredPolicy())
-	early.asks(Request{Kind: RequestCancel})
-	early.answers(CallVoid, outcomeOf(providers.Processing))
-	early.hears(noticeOf(providers.AboutVoid, &nothing))
-	early.wantsReview("void_refused")
+	early := func() *life {
+		l := heldLife(t, deferredPolicy())
+		l.asks(Request{Kind: RequestCancel})
+		l.answers(CallVoid, outcomeOf(providers.Processing))
+		l.hears(noticeOf(providers.AboutVoid, &nothing))
+		l.hears(noticeOf(providers.AboutVoid, &nothing)) // again
+		l.wantsStep(StepVoid, 1, StepPending)
+		return l
+	}
+	explained := early()
+	expired := providers.Outcome{Kind: providers.Canceled, Code: providers.CodeAuthorizationExpired}
+	explained.hears(noticeOf(providers.AboutCharge, &expired))
+	explained.wants(RolledBack, OrderCanceled, PaymentVoided)
+	unexplained := early()
+	unexplained.sleeps(refusedVoidWait)
+	unexplained.wantsReview("void_refused")
 }

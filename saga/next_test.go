@@ -39,6 +39,16 @@ func TestNext(t *testing.T) {
 		"compensating, no charge": {scene(Compensating, line(StepReserve, StepFailed)), CallNone},
 		"completed":               {scene(Completed, reserved, chargeWith(StepDone)), CallNone},
 		"rolled back":             {scene(RolledBack, line(StepReserve, StepUndone), line(StepCharge, StepFailed)), CallNone},
+		"held":                    {holding(reserved, chargeWith(StepDone)), CallLookup},
+		"capture":                 {holding(reserved, chargeWith(StepDone), captureOf(500, StepPending)), CallCapture},
+		"capture, unknown":        {holding(reserved, chargeWith(StepDone), captureOf(500, StepUnknown)), CallCapture},
+		"capture, done":           {holding(reserved, chargeWith(StepDone), captureOf(500, StepDone)), CallLookup},
+		"continue":                {scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepUnknown)), CallContinue},
+		"continue, failed":        {scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepFailed)), CallLookup},
+		"payment wanted":          {scene(Awaiting, reserved, chargeWith(StepFailed)), CallNone},
+		"closing while awaiting":  {scene(Awaiting, reserved, chargeWith(StepFailed), line(StepVoid, StepPending)), CallVoid},
+		"refund":                  {refundScene(Refunding, StepPending), CallRefund},
+		"refund, given":           {refundScene(Completed, StepDone), CallNone},
 		"needs review":            {scene(NeedsReview, reserved, line(StepCharge, StepUnknown), line(StepVoid, StepUnknown)), CallNone},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +57,45 @@ func TestNext(t *testing.T) {
 				t.Errorf("Next = %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Where nobody can be asked, what was taken on, or must not be sent again, waits for its notice.
+func TestNextWhereNobodyCanBeAsked(t *testing.T) {
+	t.Parallel()
+	reserved, windows := line(StepReserve, StepDone), deferredPolicy().Windows
+	with := func(step Step, outcome providers.OutcomeKind, code string) Step {
+		step.Outcome, step.Code = outcome, code
+		return step
+	}
+	late := func(s Saga) Saga {
+		s.Steps[len(s.Steps)-1].StartedAt = noon.Add(-windows.Repost)
+		return s
+	}
+	useless := providers.CodeServerErrorFinal
+	for name, test := range map[string]struct {
+		saga Saga
+		want Call
+	}{
+		"charge":            {scene(Charging, line(StepCharge, StepUnknown)), CallCharge},
+		"charge, useless":   {scene(Charging, with(line(StepCharge, StepUnknown), providers.Unknown, useless)), CallNone},
+		"charge, late":      {late(scene(Charging, line(StepCharge, StepUnknown))), CallNone},
+		"awaiting":          {scene(Awaiting, reserved, chargeWith(StepPending)), CallNone},
+		"continue":          {scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepUnknown)), CallContinue},
+		"continue, late":    {late(scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepUnknown))), CallNone},
+		"held":              {holding(reserved, chargeWith(StepDone)), CallNone},
+		"capture":           {holding(reserved, chargeWith(StepDone), captureOf(500, StepUnknown)), CallCapture},
+		"capture, accepted": {holding(reserved, chargeWith(StepDone), with(captureOf(500, StepPending), providers.Processing, "")), CallNone},
+		"capture, late":     {late(holding(reserved, chargeWith(StepDone), captureOf(500, StepUnknown))), CallNone},
+		"void":              {scene(Compensating, chargeWith(StepPending), line(StepVoid, StepUnknown)), CallVoid},
+		"void, accepted":    {scene(Compensating, chargeWith(StepPending), with(line(StepVoid, StepPending), providers.Processing, "")), CallNone},
+		"void, late":        {late(scene(Compensating, chargeWith(StepPending), line(StepVoid, StepUnknown))), CallVoid},
+		"refund":            {refundScene(Refunding, StepUnknown), CallRefund},
+		"refund, late":      {late(refundScene(Refunding, StepUnknown)), CallNone},
+	} {
+		if got := Next(test.saga, windows); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
 

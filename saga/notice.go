@@ -95,13 +95,18 @@ func (s *Saga) hearOfCharge(n providers.Notice) heard {
 		outcome.Kind = providers.Succeeded // a notice does not tell whether the money is captured by itself
 	}
 	outcome.Reference = n.Payment
-	if outcome.Kind == providers.Succeeded || outcome.Kind == providers.Authorized {
+	if moved(outcome.Kind) {
 		if h, found := s.hearTooLate(charge, n, outcome); found {
 			return h
 		}
 	}
-	if charge == s.step(StepCharge) && s.openStep(StepVoid) == nil && s.mayMove(charge, outcome) {
+	void := s.openStep(StepVoid)
+	switch {
+	case charge != s.step(StepCharge):
+	case void == nil && s.mayMove(charge, outcome):
 		return answer(CallLookup, "", outcome)
+	case void != nil && s.State == Compensating && outcome.Kind == providers.Canceled: // it has ended before the void could end it
+		return answer(CallVoid, void.SubKey, providers.Outcome{Kind: providers.Succeeded, Code: outcome.Code})
 	}
 	return heard{}
 }
@@ -113,7 +118,7 @@ func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.O
 	switch {
 	case s.isUndone(charge):
 	case newest && s.State == RolledBack,
-		newest && s.State == Compensating && s.openStep(StepVoid) != nil && charge.open() && !charge.moved():
+		newest && s.State == Compensating && s.openStep(StepVoid) != nil && charge.open() && !moved(charge.Outcome):
 		return heard{event: &Event{Kind: Late, SubKey: charge.SubKey, Payment: n.Payment, Outcome: outcome}}, true
 	case charge.Status == StepFailed && (!newest || s.State != Compensating):
 		return contradiction("charged_after_refusal", "The provider announces a payment (%s) whose charge had been refused.", n.Payment), true
@@ -134,7 +139,8 @@ func (s *Saga) hearOfCapture(n providers.Notice) heard {
 	case capture == nil && s.Order.Payment.Capture == CaptureManual:
 		return s.hearOfForeignCapture(n)
 	case outcome.Kind == providers.Declined && !undone && (capture == nil || capture.Status == StepDone):
-		return contradiction(providers.CodeCaptureFailed, "The provider announces that the capture of payment %s failed (%s).", n.Payment, outcome.Code)
+		return contradiction(providers.CodeCaptureFailed, "The provider announces that the capture of payment %s failed (%s).",
+			n.Payment, outcome.Code)
 	case capture != nil && capture.open() && s.State == Awaiting:
 		return answer(CallCapture, capture.SubKey, outcome)
 	}
@@ -157,25 +163,35 @@ func (s *Saga) hearOfForeignCapture(n providers.Notice) heard {
 		h.event.Capture = n.Reference
 		return h
 	}
-	return contradiction(codeCapturedAtProvider, "The provider announces a capture (%s) of %s that nobody here asked for.", n.Reference, outcome.Money)
+	return contradiction(codeCapturedAtProvider, "The provider announces a capture (%s) of %s that nobody here asked for.",
+		n.Reference, outcome.Money)
 }
 
 func (s *Saga) hearOfVoid(n providers.Notice) heard {
-	outcome, void, gone := *n.Outcome, s.noticed(StepVoid, n), n.Outcome.Kind == providers.Succeeded
-	if void == nil { // by a person at the provider; or ours, of which not even the reference is known
-		if void = s.openStep(StepVoid); void != nil && !gone && void.ProviderReference != "" && n.Reference != "" {
-			return heard{}
-		}
-	}
-	switch charge := s.step(StepCharge); {
+	void, gone := s.noticedVoid(n), n.Outcome.Kind == providers.Succeeded
+	switch {
 	case void != nil && void.open() && void == s.step(StepVoid):
-		h := answer(CallVoid, void.SubKey, outcome)
+		h := answer(CallVoid, void.SubKey, *n.Outcome)
 		h.event.Payment = n.Payment
 		return h
-	case void == nil && gone && s.State == Awaiting && charge.Status != StepFailed && s.openStep(StepCapture) == nil:
-		return answer(CallLookup, "", providers.Outcome{Kind: providers.Canceled, Code: outcome.Code, Reference: n.Payment})
+	case void == nil && gone && s.State == Awaiting && s.step(StepCharge).Status != StepFailed && s.openStep(StepCapture) == nil:
+		// canceled by a person at the provider
+		return answer(CallLookup, "", providers.Outcome{Kind: providers.Canceled, Code: n.Outcome.Code, Reference: n.Payment})
 	}
 	return heard{}
+}
+
+// noticedVoid is the void that a notice is about. One that it does not name can be the open one, of whose answer nothing is known;
+// and whoever closed the payment, what the open one is to do is done.
+func (s *Saga) noticedVoid(n providers.Notice) *Step {
+	if void := s.noticed(StepVoid, n); void != nil {
+		return void
+	}
+	open := s.openStep(StepVoid)
+	if open == nil || n.Outcome.Kind == providers.Succeeded || open.ProviderReference == "" || n.Reference == "" {
+		return open
+	}
+	return nil
 }
 
 // hearOfUndoing is about the refund that undoes an order.

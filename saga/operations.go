@@ -25,7 +25,7 @@ const (
 // key up), ErrOverloaded, ErrDraining. Others as for Start.
 func (r *Runner) Ask(ctx context.Context, claim Claim, order Ref, request Request) (Answer, error) {
 	return r.detached(ctx, r.slots, func(ctx context.Context) (Answer, error) {
-		return r.untilFree(ctx, func() (Answer, error) { return r.ask(ctx, claim, order, request) })
+		return r.untilFree(ctx, func() (Answer, error) { return r.tryAsk(ctx, claim, order, request) })
 	})
 }
 
@@ -52,10 +52,13 @@ func (r *Runner) untilFree(ctx context.Context, try func() (Answer, error)) (Ans
 // errAskedTooSoon tells that somebody else has the saga at this moment. Nothing was written.
 var errAskedTooSoon = errors.New("saga is being driven")
 
-func (r *Runner) ask(ctx context.Context, claim Claim, order Ref, request Request) (Answer, error) {
+func (r *Runner) tryAsk(ctx context.Context, claim Claim, order Ref, request Request) (Answer, error) {
 	s, err := r.Store.Load(ctx, order)
 	if err != nil {
 		return Answer{}, fmt.Errorf("load saga: %w", err)
+	}
+	if s.Kind == KindRefund { // its id is no order's
+		return Answer{}, ErrNotFound
 	}
 	if s.Pending != "" || s.Lease.Until.After(s.ReadAt) {
 		return Answer{}, errAskedTooSoon
@@ -119,14 +122,17 @@ func (r *Runner) checkPayment(s Saga, payment *NewPayment) error {
 // under the claim's key. Errors as for Ask.
 func (r *Runner) Refund(ctx context.Context, claim Claim, order Ref, amount int64, reason string) (Answer, error) {
 	return r.detached(ctx, r.slots, func(ctx context.Context) (Answer, error) {
-		return r.untilFree(ctx, func() (Answer, error) { return r.refund(ctx, claim, order, amount, reason) })
+		return r.untilFree(ctx, func() (Answer, error) { return r.tryRefund(ctx, claim, order, amount, reason) })
 	})
 }
 
-func (r *Runner) refund(ctx context.Context, claim Claim, order Ref, amount int64, reason string) (Answer, error) {
+func (r *Runner) tryRefund(ctx context.Context, claim Claim, order Ref, amount int64, reason string) (Answer, error) {
 	s, err := r.Store.Load(ctx, order)
 	if err != nil {
 		return Answer{}, fmt.Errorf("load saga: %w", err)
+	}
+	if s.Kind == KindRefund { // its id is no order's
+		return Answer{}, ErrNotFound
 	}
 	amount, err = refundable(s, amount)
 	if err != nil {
@@ -186,12 +192,12 @@ func refundable(s Saga, amount int64) (int64, error) {
 // decided), ErrDraining, and whatever keeps a change from being written: bring it again.
 func (r *Runner) Notify(ctx context.Context, ref Ref, notice providers.Notice) error {
 	_, err := r.detached(ctx, nil, func(ctx context.Context) (Answer, error) {
-		return Answer{}, r.notify(ctx, ref, notice)
+		return Answer{}, r.applyNotice(ctx, ref, notice)
 	})
 	return err
 }
 
-func (r *Runner) notify(ctx context.Context, ref Ref, notice providers.Notice) error {
+func (r *Runner) applyNotice(ctx context.Context, ref Ref, notice providers.Notice) error {
 	s, err := r.Store.Load(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("load saga: %w", err)

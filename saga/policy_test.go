@@ -54,7 +54,10 @@ func TestDefaultPolicyIsConsistent(t *testing.T) {
 	if policy.AwaitDeadline <= longestPoll || policy.ProcessingDeadline <= policy.AwaitDeadline {
 		t.Errorf("deadlines are %s and %s", policy.AwaitDeadline, policy.ProcessingDeadline)
 	}
-	if policy.MaxFailures <= 0 {
-		t.Errorf("MaxFailures is %d", policy.MaxFailures)
+	if policy.MaxFailures <= 0 || policy.MaxCharges <= 1 {
+		t.Errorf("MaxFailures is %d, MaxCharges %d", policy.MaxFailures, policy.MaxCharges)
+	}
+	if policy.NoticeWait <= 0 || policy.NoticeWait >= policy.AwaitDeadline {
+		t.Errorf("a notice is waited for %s, a customer for %s", policy.NoticeWait, policy.AwaitDeadline)
 	}
 }

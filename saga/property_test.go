@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func (w *world) turn(t *rapid.T) {
 func (w *world) ask(t *rapid.T) {
 	request := Request{
 		Kind: rapid.SampledFrom([]RequestKind{RequestContinue, RequestCapture, RequestCancel}).Draw(t, "request"),
-		Key:  requestKey(fmt.Sprint(len(w.saga.Steps))), Amount: rapid.Int64Range(0, 1300).Draw(t, "capture amount"), Final: rapid.Bool().Draw(t, "final"),
+		Key:  requestKey(strconv.Itoa(len(w.saga.Steps))), Amount: rapid.Int64Range(0, 1300).Draw(t, "capture amount"), Final: rapid.Bool().Draw(t, "final"),
 	}
 	if rapid.Bool().Draw(t, "another payment") {
 		request.Payment = &NewPayment{Provider: "fake", Method: "pm_2"}

@@ -32,6 +32,7 @@ type payment struct {
 	status  string // what it is at the provider
 	refunds int
 
+	refunded int64
 	captures map[providers.SubKey]int64
 }
 
@@ -54,7 +55,7 @@ type reply struct {
 
 func newBank() *bank {
 	return &bank{
-		windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour},
+		windows: providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour, Hold: 7 * 24 * time.Hour},
 		refunds: map[providers.SubKey]string{}, script: map[saga.Call][]reply{},
 	}
 }
@@ -123,14 +124,14 @@ func (b *bank) Capture(ctx context.Context, r providers.CaptureRequest) provider
 			return providers.Outcome{Kind: providers.NotFound}
 		case p.captures[r.Key] > 0: // again
 			return providers.Outcome{Kind: providers.Succeeded, Reference: p.id}
-		case p.status != held:
+		case p.status != held || p.captured()+r.Money.Amount > p.money.Amount:
 			return providers.Outcome{Kind: providers.Rejected, Code: "not_held"}
 		}
 		if p.captures == nil {
 			p.captures = map[providers.SubKey]int64{}
 		}
 		p.captures[r.Key] = r.Money.Amount
-		if r.Final {
+		if r.Final || p.captured() == p.money.Amount {
 			p.status = paid
 		}
 		return providers.Outcome{Kind: providers.Succeeded, Reference: p.id}
@@ -154,7 +155,7 @@ func (b *bank) Void(ctx context.Context, r providers.VoidRequest) providers.Outc
 			return providers.Outcome{Kind: providers.NotFound}
 		case p.key != r.ChargeKey:
 			return providers.Outcome{Kind: providers.Rejected, Code: "other_payment"}
-		case p.status == paid:
+		case p.status == paid || len(p.captures) > 0:
 			return providers.Outcome{Kind: providers.Rejected, Code: providers.CodeAlreadyCaptured, Reference: p.id}
 		case p.status == moving:
 			return providers.Outcome{Kind: providers.Busy, Code: providers.CodeNotCancelableYet}
@@ -171,10 +172,16 @@ func (b *bank) Refund(ctx context.Context, r providers.RefundRequest) providers.
 			return providers.Outcome{Kind: providers.Rejected, Code: "not_paid"}
 		}
 		if _, again := b.refunds[r.Key]; !again {
+			if p.refunded+r.Money.Amount > p.captured() {
+				return providers.Outcome{Kind: providers.Rejected, Code: "too_much"}
+			}
 			b.refunds[r.Key] = fmt.Sprintf("refund_%d", len(b.refunds)+1)
 			p.refunds++
+			p.refunded += r.Money.Amount
 		}
-		p.status = refunded
+		if p.refunded == p.captured() {
+			p.status = refunded
+		}
 		return providers.Outcome{Kind: providers.Succeeded, Reference: b.refunds[r.Key]}
 	})
 }
@@ -232,17 +239,22 @@ func or(value, otherwise string) string {
 	return value
 }
 
+// captured is how much of a payment is, or was, taken.
+func (p *payment) captured() (sum int64) {
+	if len(p.captures) == 0 && (p.status == paid || p.status == refunded) {
+		return p.money.Amount
+	}
+	for _, amount := range p.captures {
+		sum += amount
+	}
+	return sum
+}
+
 func (p *payment) outcome() providers.Outcome {
 	outcome := providers.Outcome{Reference: p.id, Money: p.money}
 	switch p.status {
 	case paid:
-		outcome.Kind = providers.Succeeded
-		if len(p.captures) > 0 {
-			outcome.Money.Amount = 0
-			for _, amount := range p.captures {
-				outcome.Money.Amount += amount
-			}
-		}
+		outcome.Kind, outcome.Money.Amount = providers.Succeeded, p.captured()
 	case held:
 		outcome.Kind = providers.Authorized
 	case waiting:

@@ -1,6 +1,10 @@
 package saga
 
-import "paysaga/providers"
+import (
+	"slices"
+
+	"paysaga/providers"
+)
 
 // Call is one kind of question or order to a provider.
 type Call string
@@ -47,24 +51,20 @@ type reaction struct {
 	step StepStatus
 }
 
-// fits tells whether a call is made in this state, and so whether its outcome may come in.
+// places are the states in which each call is made, and so in which its outcome may come in.
+var places = map[Call][]State{
+	CallCharge:      {Charging},
+	CallContinue:    {Awaiting},
+	CallLookup:      {Charging, Awaiting},
+	CallCapture:     {Awaiting},
+	CallVoid:        {Compensating, Awaiting},
+	CallRefund:      {Compensating, Refunding},
+	CallCheckRefund: {Compensating, Refunding, Completed}, // a refund that was given can come back
+}
+
 func fits(call Call, s Saga) bool {
-	switch call {
-	case CallCharge:
-		return s.State == Charging
-	case CallLookup:
-		return s.State == Charging || s.State == Awaiting
-	case CallContinue, CallCapture:
-		return s.State == Awaiting
-	case CallVoid:
-		return s.State == Compensating || s.State == Awaiting
-	case CallRefund:
-		return s.State == Compensating || (s.Kind == KindRefund && s.State == Refunding)
-	case CallCheckRefund:
-		return s.State == Compensating || (s.Kind == KindRefund && (s.State == Refunding || s.State == Completed))
-	case CallNone:
-	}
-	return false
+	ofRefund := s.State == Refunding || s.State == Completed
+	return slices.Contains(places[call], s.State) && (!ofRefund || s.Kind == KindRefund)
 }
 
 // reactionTo finds what an outcome of a call means for a saga of this kind.

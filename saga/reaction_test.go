@@ -28,6 +28,41 @@ func TestEveryOutcomeOfEveryCallHasAReaction(t *testing.T) {
 	}
 }
 
+// Every move is named by a table.
+func TestTablesNameNothingInVain(t *testing.T) {
+	t.Parallel()
+	made := map[move]bool{}
+	for _, table := range []map[Call]map[providers.OutcomeKind]reaction{reactions, refundReactions} {
+		for _, row := range table {
+			for _, reaction := range row {
+				made[reaction.move] = true
+			}
+		}
+	}
+	for m := moveReview; m <= moveRefundFailed; m++ {
+		if !made[m] {
+			t.Errorf("nothing leads to move %d", m)
+		}
+	}
+}
+
+func TestRefundsDifferWhereTheTableSaysSo(t *testing.T) {
+	t.Parallel()
+	for call, row := range refundReactions {
+		for kind, reaction := range row {
+			if reactions[call][kind] == reaction {
+				t.Errorf("%s → %s is the same for a refund", call, kind)
+			}
+			if got, ok := reactionTo(KindRefund, call, kind); !ok || got != reaction {
+				t.Errorf("%s → %s of a refund: %v", call, kind, got)
+			}
+			if got, _ := reactionTo(KindOrder, call, kind); got != reactions[call][kind] {
+				t.Errorf("%s → %s of an order: %v", call, kind, got)
+			}
+		}
+	}
+}
+
 func TestEveryReactionCanBeCarriedOut(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls {

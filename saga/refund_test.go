@@ -1,12 +1,12 @@
 package saga
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"paysaga/providers"
@@ -61,7 +61,7 @@ func TestOutcomesOfARefund(t *testing.T) {
 			if len(l.events) > 0 {
 				got.Event = l.events[0]
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Errorf("%s → %s (-want +got):\n%s", call, kind, diff)
 			}
 		}
@@ -82,28 +82,15 @@ func TestRefundOfWhatWasGivenBackElsewhere(t *testing.T) {
 // A bank may send a refund back weeks later. A success that comes after that was sent before it.
 func TestRefundThatComesBack(t *testing.T) {
 	t.Parallel()
-	success, failure := outcomeOf(providers.Succeeded), declines()
-	for name, policy := range map[string]Policy{"told": deferredPolicy(), "asked": testPolicy} {
+	for name, comesBack := range map[string]func(*life, providers.Outcome){"told": tellReturn, "asked": askForReturn} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			policy := map[string]Policy{"told": deferredPolicy(), "asked": testPolicy}[name]
+			success, failure := outcomeOf(providers.Succeeded), declines()
 			l := refundLife(t, policy)
 			l.answers(CallRefund, success)
 			l.saga.ReadAt = l.saga.ReadAt.Add(30 * 24 * time.Hour)
-			if policy.Windows.NoLookup {
-				l.hears(noticeOf(providers.AboutRefund, &failure))
-			} else {
-				h := l.hears(noticeOf(providers.AboutRefund, nil))
-				if h.call != CallCheckRefund {
-					t.Fatalf("a hint about a refund that is given: %+v", h)
-				}
-				for _, nothing := range []providers.OutcomeKind{providers.Succeeded, providers.Processing, providers.Unknown, providers.Busy} {
-					l.apply(answered(h.call, providers.Outcome{Kind: nothing}))
-					if l.saga.State != Completed || l.saga.Refund.Status != RefundSucceeded {
-						t.Fatalf("%s after a look that said %s", l.saga.State, nothing)
-					}
-				}
-				l.apply(answered(h.call, failure))
-			}
+			comesBack(l, failure)
 			if l.saga.State != RolledBack || !slices.Equal(l.sums, []RefundEffect{RefundHold, RefundGive, RefundReturn}) {
 				t.Fatalf("state %s, sums %v", l.saga.State, l.sums)
 			}
@@ -117,6 +104,26 @@ func TestRefundThatComesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+func tellReturn(l *life, failure providers.Outcome) {
+	l.t.Helper()
+	l.hears(noticeOf(providers.AboutRefund, &failure))
+}
+
+func askForReturn(l *life, failure providers.Outcome) {
+	l.t.Helper()
+	h := l.hears(noticeOf(providers.AboutRefund, nil))
+	if h.call != CallCheckRefund {
+		l.t.Fatalf("a hint about a refund that is given: %+v", h)
+	}
+	for _, nothing := range []providers.OutcomeKind{providers.Succeeded, providers.Processing, providers.Unknown, providers.Busy} {
+		l.apply(answered(h.call, providers.Outcome{Kind: nothing}))
+		if l.saga.State != Completed || l.saga.Refund.Status != RefundSucceeded {
+			l.t.Fatalf("%s after a look that said %s", l.saga.State, nothing)
+		}
+	}
+	l.apply(answered(h.call, failure))
 }
 
 // A refund that was refused as a request after an earlier send may have been made all the same (I4).
@@ -199,47 +206,62 @@ func (l *ledger) write(effect RefundEffect, amount int64) bool {
 	return true
 }
 
+// refunds are several refunds of one order, and what is true of each at the provider: "", "given", "failed" or "returned".
+type refunds struct {
+	book  *ledger
+	lives []*life
+	truth []string
+}
+
 // Whatever becomes of an order's refunds, in whatever order it is told, the sums here are the provider's (I7).
 func TestRefundsEndAsTheProviderHasThem(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]Policy{"told": deferredPolicy(), "asked": testPolicy} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy.MaxFailures = 100
+			policy.MaxFailures = 100 // more than turns
 			rapid.Check(t, func(t *rapid.T) {
-				book := &ledger{captured: 1200}
-				lives := make([]*life, rapid.IntRange(1, 4).Draw(t, "refunds"))
-				truth := make([]string, len(lives)) // "", "given", "failed" or "returned"
-				var begun []int
-				for i := range lives {
-					lives[i] = refundLife(t, policy)
-					lives[i].saga.Refund.Amount = int64(rapid.IntRange(1, 700).Draw(t, "amount"))
-					if book.write(RefundHold, lives[i].saga.Refund.Amount) {
-						begun = append(begun, i)
-					}
-				}
+				r := newRefunds(t, policy)
 				for range 40 {
-					i := rapid.SampledFrom(append(begun, begun...)).Draw(t, "refund")
-					truth[i] = nextTruth(t, truth[i])
-					refundTurn(t, lives[i], truth[i], book, rapid.Bool().Draw(t, "lost"))
+					i := rapid.IntRange(0, len(r.lives)-1).Draw(t, "refund")
+					r.truth[i] = nextTruth(t, r.truth[i])
+					r.turn(t, i, rapid.Bool().Draw(t, "lost"))
 				}
-				var given int64
-				for _, i := range begun {
-					if truth[i] == "" {
-						truth[i] = "given"
-					}
-					for range 3 { // the last word is told in the end, if not before
-						refundTurn(t, lives[i], truth[i], book, false)
-					}
-					if truth[i] == "given" {
-						given += lives[i].saga.Refund.Amount
-					}
-				}
-				if book.refunded != given || book.refunding != 0 {
-					t.Fatalf("refunded %d, refunding %d; at the provider %d are given back: %v", book.refunded, book.refunding, given, truth)
-				}
+				r.check(t)
 			})
 		})
+	}
+}
+
+// newRefunds begins as many as the order's sum takes.
+func newRefunds(t *rapid.T, policy Policy) *refunds {
+	t.Helper()
+	r := &refunds{book: &ledger{captured: 1200}}
+	for range rapid.IntRange(1, 4).Draw(t, "refunds") {
+		l := refundLife(t, policy)
+		l.saga.Refund.Amount = int64(rapid.IntRange(1, 700).Draw(t, "amount"))
+		if r.book.write(RefundHold, l.saga.Refund.Amount) {
+			r.lives, r.truth = append(r.lives, l), append(r.truth, "")
+		}
+	}
+	return r
+}
+
+// check lets the provider have its last word, and compares.
+func (r *refunds) check(t *rapid.T) {
+	t.Helper()
+	var given int64
+	for i, l := range r.lives {
+		r.truth[i] = cmp.Or(r.truth[i], "given")
+		for range 3 { // asked for, told, and told again
+			r.turn(t, i, false)
+		}
+		if r.truth[i] == "given" {
+			given += l.saga.Refund.Amount
+		}
+	}
+	if r.book.refunded != given || r.book.refunding != 0 {
+		t.Fatalf("refunded %d, refunding %d; at the provider %d are given back: %v", r.book.refunded, r.book.refunding, given, r.truth)
 	}
 }
 
@@ -254,41 +276,42 @@ func nextTruth(t *rapid.T, before string) string {
 	return before
 }
 
-// refundTurn brings a refund's saga what is true of it now, by an answer or a notice; or loses it.
-func refundTurn(t *rapid.T, l *life, truth string, book *ledger, lost bool) {
+// turn brings a refund's saga what is true of it now, by an answer or a notice; or loses it.
+func (r *refunds) turn(t *rapid.T, i int, lost bool) {
 	t.Helper()
-	outcome := providers.Outcome{Kind: providers.Processing, Reference: "refund_1"}
-	switch truth {
-	case "given":
-		outcome.Kind = providers.Succeeded
-	case "failed", "returned":
-		outcome = declines()
-	}
-	call, event := l.due(), Event{}
-	switch {
-	case lost && call == CallRefund:
-		event = answered(call, providers.Outcome{Kind: providers.Unknown})
-	case call != CallNone && (call != CallRefund || outcome.Kind == providers.Processing || !l.policy.Windows.NoLookup):
-		event = answered(call, outcome)
-	default:
-		n := noticeOf(providers.AboutRefund, &outcome)
-		if !l.policy.Windows.NoLookup {
-			n.Outcome = nil
-		}
-		h := hear(l.saga, n, l.policy.Windows)
-		if h.nothing() {
-			return
-		}
-		event = answered(h.call, outcome)
-		if h.event != nil {
-			event = *h.event
-		}
+	l := r.lives[i]
+	event, told := refundEvent(l, r.truth[i], lost)
+	if !told {
+		return
 	}
 	l.apply(event)
 	if l.saga.State == NeedsReview {
 		t.Fatalf("in review because of %v", l.found)
 	}
-	if effect := l.change.Refund; effect == RefundHold || !book.write(effect, l.saga.Refund.Amount) {
-		t.Fatalf("the database refuses %q of %d with %+v (%s)", effect, l.saga.Refund.Amount, *book, fmt.Sprint(l.sums))
+	if effect := l.change.Refund; effect == RefundHold || !r.book.write(effect, l.saga.Refund.Amount) {
+		t.Fatalf("the database refuses %q of %d with %+v (%v)", effect, l.saga.Refund.Amount, *r.book, l.sums)
 	}
+}
+
+// refundEvent is how the truth comes to a refund's saga; nothing where there is nothing to tell it.
+func refundEvent(l *life, truth string, lost bool) (event Event, told bool) {
+	outcome := map[string]providers.Outcome{
+		"": {Kind: providers.Processing}, "given": {Kind: providers.Succeeded}, "failed": declines(), "returned": declines(),
+	}[truth]
+	outcome.Reference = "refund_1"
+	call, notice := l.due(), noticeOf(providers.AboutRefund, &outcome)
+	asked := !l.policy.Windows.NoLookup
+	switch {
+	case lost && call == CallRefund:
+		return answered(call, providers.Outcome{Kind: providers.Unknown}), true
+	case call != CallNone && (asked || truth == ""):
+		return answered(call, outcome), true
+	case asked:
+		notice.Outcome = nil
+	}
+	h := hear(l.saga, notice, l.policy.Windows)
+	if h.event != nil {
+		return *h.event, true
+	}
+	return answered(h.call, outcome), h.call != CallNone
 }

@@ -43,6 +43,7 @@ const (
 	RefusedCaptured        RefusalReason = "captured"         // a cancel: the money is taken, a refund gives it back
 	RefusedNotCaptured     RefusalReason = "not_captured"     // a refund: no money is taken yet, a cancel gives the order up
 	RefusedNotHeld         RefusalReason = "not_held"         // a capture: no money is held
+	RefusedOneCapture      RefusalReason = "one_capture"      // a capture of a part, not final, where the provider takes one capture only
 	RefusedTooMuch         RefusalReason = "too_much"         // a capture beyond the hold, a refund beyond the capture
 	RefusedPaymentOpen     RefusalReason = "payment_open"     // a continue with a new payment: the present one is not declined
 	RefusedPaymentRequired RefusalReason = "payment_required" // a continue without a new payment: the present one is declined

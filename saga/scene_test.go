@@ -71,7 +71,7 @@ func scenesFor(call Call) []Saga {
 	case CallLookup:
 		late := scene(Charging, reserved, line(StepCharge, StepUnknown))
 		late.Steps[1].StartedAt = noon.Add(-testPolicy.Windows.Repost)
-		return []Saga{late, scene(Awaiting, reserved, chargeWith(StepPending))}
+		return []Saga{late, scene(Awaiting, reserved, chargeWith(StepPending)), holding(reserved, chargeWith(StepDone))}
 	case CallContinue:
 		return []Saga{
 			scene(Awaiting, reserved, chargeWith(StepPending), line(StepContinue, StepPending)),
@@ -86,16 +86,20 @@ func scenesFor(call Call) []Saga {
 		return []Saga{
 			scene(Compensating, reserved, chargeWith(StepPending), line(StepVoid, StepPending)),
 			scene(Compensating, reserved, chargeWith(StepFailed), line(StepVoid, StepUnknown)),
+			scene(Awaiting, reserved, chargeWith(StepFailed), line(StepVoid, StepPending)),
 		}
 	case CallRefund:
 		return []Saga{
 			scene(Compensating, reserved, chargeWith(StepDone), line(StepRefund, StepPending)),
 			scene(Compensating, reserved, chargeWith(StepDone), line(StepVoid, StepFailed), line(StepRefund, StepUnknown)),
+			refundScene(Refunding, StepPending), refundScene(Refunding, StepUnknown),
 		}
 	case CallCheckRefund:
 		accepted := scene(Compensating, reserved, chargeWith(StepDone), line(StepRefund, StepPending))
 		accepted.Steps[2].Outcome, accepted.Steps[2].ProviderReference = providers.Processing, "refund_1"
-		return []Saga{accepted}
+		refund := refundScene(Refunding, StepPending)
+		refund.Steps[0].Outcome, refund.Steps[0].ProviderReference = providers.Processing, "refund_1"
+		return []Saga{accepted, refund}
 	case CallNone:
 	}
 	return nil

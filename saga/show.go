@@ -10,7 +10,9 @@ import (
 // have no life of their own. What refunds of a completed order have made of its amounts stays as it is.
 func show(s *Saga, before State) {
 	if s.Kind == KindRefund {
-		s.Refund.Status = refundStatus(s.State)
+		if status := refundStatus(s.State); status != s.Refund.Status {
+			s.Refund.Status, s.Refund.UpdatedAt = status, s.ReadAt
+		}
 		return
 	}
 	s.Order.Status = orderStatus(s)

@@ -72,8 +72,8 @@ func (p *simPayment) live(windows providers.Windows) bool {
 }
 
 func (b *simulated) find(reference string, key providers.SubKey) *simPayment {
-	for i := len(b.payments) - 1; i >= 0; i-- {
-		if p := b.payments[i]; reference != "" && p.reference == reference || reference == "" && p.key == key {
+	for _, p := range b.payments {
+		if reference != "" && p.reference == reference || reference == "" && p.key == key {
 			return p
 		}
 	}
@@ -91,6 +91,9 @@ func (b *simulated) outcome(p *simPayment) providers.Outcome {
 		outcome.Kind = providers.Processing
 	case simHeld:
 		outcome.Kind = providers.Authorized
+		if p.captured > 0 {
+			outcome.Code = providers.CodePartiallyCaptured
+		}
 	case simDeclined:
 		outcome.Kind, outcome.Decline = providers.Declined, &providers.Decline{Code: "no"}
 	case simGone:
@@ -164,17 +167,21 @@ func (b *simulated) charge(r providers.ChargeRequest) providers.Outcome {
 func (b *simulated) act(p *simPayment) {
 	good := b.draw("customer", "pays", "pays", "fails") == "pays"
 	switch {
-	case !p.asked && p.state != simMoving: // nobody told the customer
+	case !b.canMove(p):
 	case p.state == simWaiting && b.kind == approving && good:
 		p.state = simApproved
 		b.announce(providers.AboutCharge, p.key, p, "", b.outcome(p))
 	case p.state == simWaiting && b.kind == approving: // goes away
-	case p.state != simWaiting && p.state != simMoving && (p.state != simDeclined || !p.live(b.windows)):
 	case good:
 		b.pay(p)
 	default:
 		b.refuse(p)
 	}
+}
+
+// canMove tells that the bank still decides, or that the customer was told what to do and can.
+func (b *simulated) canMove(p *simPayment) bool {
+	return p.state == simMoving || p.asked && (p.state == simWaiting || p.state == simDeclined && p.live(b.windows))
 }
 
 func (b *simulated) proceed(r providers.ContinueRequest) providers.Outcome {

@@ -55,9 +55,9 @@ type Step struct {
 	FinishedAt        time.Time             // zero while it is open
 }
 
-// moved tells that the provider has said of a charge that it holds or took the money.
-func (s Step) moved() bool {
-	return s.Outcome == providers.Authorized || s.Outcome == providers.Succeeded
+// moved tells of an outcome of a charge that money is held or taken.
+func moved(kind providers.OutcomeKind) bool {
+	return kind == providers.Authorized || kind == providers.Succeeded
 }
 
 // open reports whether the step still has to come to an end.

@@ -53,7 +53,7 @@ type shop struct {
 // shopNumbers are a shop's requests so far.
 type shopNumbers struct {
 	sent   int // POSTs with a key
-	lost   int // that ended without an answer
+	lost   int // that ended without an answer, or with one that says nothing (5xx)
 	waited int // that were told to wait, with 409
 }
 
@@ -272,7 +272,7 @@ func (s *shop) count(answer reply, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.numbers.sent++
-	if err != nil {
+	if err != nil || answer.status >= http.StatusInternalServerError {
 		s.numbers.lost++
 	}
 	if answer.passes() {

@@ -144,9 +144,6 @@ func playExpiry(ctx context.Context, t *tour, r *sceneReport) error {
 	if err != nil {
 		return err
 	}
-	if err := t.webhooksDelivered(ctx, "adyen"); err != nil {
-		return err
-	}
 	return t.wantStockBack(ctx, r, before)
 }
 
@@ -161,6 +158,8 @@ func (t *tour) expired(ctx context.Context, p *part, order placed) error {
 		}
 		p.wantReply("a capture after the hold's end", answer, http.StatusConflict, "authorization-ended")
 		p.CameBack = "201 authorized; a capture now: " + answer.String()
+	} else if err := t.webhooksDelivered(ctx, p.provider); err != nil {
+		return err
 	}
 	end, err := t.waitForOrder(ctx, id, "the end of the hold", settled)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // The scenes about an order that is placed: exactly once, whatever is repeated, lost or killed.
 
 func playPlainOrder(ctx context.Context, t *tour, r *sceneReport) error {
-	first := make([]placed, len(testProviders))
+	first, sentBefore := make([]placed, len(testProviders)), t.shop.numbersNow().sent
 	err := t.atEach(ctx, r, func(ctx context.Context, p *part) error {
 		order := placed{key: p.provider.key("plain-order"), order: shirts(2, p.provider.pay(p.provider.good))}
 		var err error
@@ -26,12 +26,15 @@ func playPlainOrder(ctx context.Context, t *tour, r *sceneReport) error {
 		}
 		p.CameBack = fmt.Sprintf("%s; the provider took %s", order.reply, t.taken(order.reply.orderID()))
 		p.wantReply("the order", order.reply, http.StatusCreated, "confirmed")
-		p.wantf(!order.reply.replayed, "the first answer claims to be a repeated one")
 		t.wantOneCharge(&p.sceneReport, order)
 		first[indexOf(p.provider)] = order
 		return nil
 	})
 	t.first = first
+	repeated := t.shop.numbersNow().sent-sentBefore > len(first) // a machine with too much to do can lose an answer even here
+	for _, order := range first {
+		r.wantf(repeated || !order.reply.replayed, "an answer that came first claims to be a repeated one")
+	}
 	return err
 }
 
@@ -92,6 +95,7 @@ func (t *tour) twentyAtOnce(ctx context.Context, p *part) error {
 	var replies [clients]reply
 	var errs [clients]error
 	var group sync.WaitGroup
+	lostBefore := t.shop.numbersNow().lost
 	for i := range clients {
 		group.Go(func() { replies[i], errs[i] = t.shop.place(ctx, key, order) })
 	}
@@ -111,7 +115,7 @@ func (t *tour) twentyAtOnce(ctx context.Context, p *part) error {
 	p.CameBack = fmt.Sprintf("%d × %s, the same bytes; the provider took %s", clients-different, replies[0], t.taken(replies[0].orderID()))
 	p.wantReply("the order", replies[0], http.StatusCreated, "confirmed")
 	p.wantf(different == 0, "%d answers differ", different)
-	p.wantf(original == 1, "%d answers are not marked as repeats, there should be one", original)
+	p.wantf(original == 1 || t.shop.numbersNow().lost > lostBefore, "%d answers are not marked as repeats, there should be one", original)
 	t.wantOneCharge(&p.sceneReport, placed{key: key, order: order, reply: replies[0]})
 	return nil
 }

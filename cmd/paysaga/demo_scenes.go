@@ -69,20 +69,27 @@ type testProvider struct {
 	polled   bool   // it can be asked how a payment stands
 	// refundsWait: of a payment by the slow method, until somebody plays the bank.
 	refundsWait bool
+	// unhandled is how a call fails that was not carried out, in a way after which it may be sent again.
+	unhandled sandbox.FaultKind
+	forged    string // a webhook that it did not send
 }
 
 var testProviders = []testProvider{
 	{
 		name: "stripe", good: "pm_card_visa", declined: "pm_card_visa_chargeDeclinedInsufficientFunds",
-		customer: "pm_card_threeDSecure2Required", slow: "pm_sepaDebit", polled: true, refundsWait: true,
+		customer: "pm_card_threeDSecure2Required", slow: "pm_sepaDebit",
+		polled: true, refundsWait: true, unhandled: sandbox.FaultErrorBefore,
+		forged: `{"id":"evt_forged","object":"event","type":"payment_intent.succeeded"}`,
 	},
 	{
 		name: "adyen", good: "stored_APPROVED", declined: "stored_NOT_ENOUGH_BALANCE",
-		customer: "stored_REDIRECT", slow: "stored_PENDING",
+		customer: "stored_REDIRECT", slow: "stored_PENDING", unhandled: sandbox.FaultKeyStoreDown,
+		forged: `{"live":"false","notificationItems":[{"NotificationRequestItem":{"eventCode":"AUTHORISATION","success":"true"}}]}`,
 	},
 	{
 		name: "paypal", good: "vault_COMPLETED", declined: "vault_DECLINED",
-		customer: "wallet", slow: "vault_PENDING", polled: true,
+		customer: "wallet", slow: "vault_PENDING", polled: true, unhandled: sandbox.FaultErrorBefore,
+		forged: `{"id":"WH-FORGED","event_type":"PAYMENT.CAPTURE.COMPLETED"}`,
 	},
 }
 

@@ -204,20 +204,21 @@ func (s *stage) waitForRefund(ctx context.Context, asked api.Refund, status api.
 	return refund, nil
 }
 
-// waitFor reads from the API until what it reads is as wanted.
+// waitFor reads from the API until what it reads is as wanted, and returns what it read last.
 func waitFor[T any](ctx context.Context, from *shop, path string, reached func(T) bool) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, fmt.Errorf("%s are over", longestWait))
 	defer cancel()
+	var last T
 	for {
 		var read T
 		if err := from.get(ctx, path, &read); err != nil {
-			return read, err
+			return last, err
 		}
-		if reached(read) {
-			return read, nil
+		if last = read; reached(last) {
+			return last, nil
 		}
 		if err := wait(ctx, pollPause); err != nil {
-			return read, err
+			return last, err
 		}
 	}
 }

@@ -21,7 +21,7 @@ type stormReport struct {
 	Orders      int            `json:"orders"`
 	SentTwice   int            `json:"sent_twice"`   // by two requests at the same moment
 	Requests    int            `json:"requests"`     // POSTs in all, repeats included
-	LostAnswers int            `json:"lost_answers"` // requests that ended without an answer
+	LostAnswers int            `json:"lost_answers"` // requests that ended without an answer, or with a 5xx
 	ToldToWait  int            `json:"told_to_wait"` // requests answered with 409
 	Answers     map[string]int `json:"answers"`      // by answer, the one that each order's key ended up with
 	Later       map[string]int `json:"later"`        // by what was asked for and its answer: captures, cancels, refunds
@@ -136,16 +136,13 @@ func stormFaults(seed int64) []sandbox.Fault {
 		sandbox.FaultResetBefore: 0.02, sandbox.FaultResetAfter: 0.03, sandbox.FaultRateLimited: 0.03, sandbox.FaultInProgress: 0.01,
 		sandbox.FaultGarbageAfter: 0.03, sandbox.FaultEmptyAfter: 0.02,
 	}
-	notHandled := map[string]sandbox.FaultKind{
-		"stripe": sandbox.FaultErrorBefore, "adyen": sandbox.FaultKeyStoreDown, "paypal": sandbox.FaultErrorBefore,
-	}
 	var faults []sandbox.Fault
 	for _, call := range []sandbox.CallType{sandbox.CallCharge, sandbox.CallCapture, sandbox.CallVoid, sandbox.CallRefund} {
 		for _, kind := range slices.Sorted(maps.Keys(everywhere)) {
 			faults = append(faults, sandbox.Fault{Call: call, Kind: kind, Probability: everywhere[kind], Seed: seed})
 		}
-		for _, provider := range slices.Sorted(maps.Keys(notHandled)) {
-			faults = append(faults, sandbox.Fault{Provider: provider, Call: call, Kind: notHandled[provider], Probability: 0.03, Seed: seed})
+		for _, p := range testProviders {
+			faults = append(faults, sandbox.Fault{Provider: p.name, Call: call, Kind: p.unhandled, Probability: 0.03, Seed: seed})
 		}
 	}
 	return append(faults,

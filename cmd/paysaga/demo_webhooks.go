@@ -41,12 +41,12 @@ func (s *stage) webhookNumbers(provider string) sandbox.WebhookStatus {
 }
 
 // webhooksDelivered waits until a provider has nothing to send any more.
-func (s *stage) webhooksDelivered(ctx context.Context, provider string) error {
+func (s *stage) webhooksDelivered(ctx context.Context, p testProvider) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, fmt.Errorf("%s are over", longestWait))
 	defer cancel()
-	for s.webhookNumbers(provider).Waiting > 0 {
+	for s.webhookNumbers(p.name).Waiting > 0 {
 		if err := wait(ctx, pollPause); err != nil {
-			return fmt.Errorf("wait for the webhooks of %s: %w", provider, err)
+			return fmt.Errorf("wait for the webhooks of %s: %w", p.name, err)
 		}
 	}
 	return nil
@@ -119,13 +119,8 @@ func (t *tour) slowOrder(ctx context.Context, p *part, name string, r *sceneRepo
 
 // wantForgeryRefused sends what anybody could send who knows the address.
 func (t *tour) wantForgeryRefused(ctx context.Context, p *part) error {
-	forged := map[string]string{
-		"stripe": `{"id":"evt_forged","object":"event","type":"payment_intent.succeeded"}`,
-		"adyen":  `{"live":"false","notificationItems":[{"NotificationRequestItem":{"eventCode":"AUTHORISATION","success":"true"}}]}`,
-		"paypal": `{"id":"WH-FORGED","event_type":"PAYMENT.CAPTURE.COMPLETED"}`,
-	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.server.url+"/webhooks/"+p.provider.name,
-		strings.NewReader(forged[p.provider.name]))
+		strings.NewReader(p.provider.forged))
 	if err != nil {
 		return fmt.Errorf("forge a webhook: %w", err)
 	}

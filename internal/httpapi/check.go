@@ -23,39 +23,39 @@ import (
 // places collects what must be mended in a body.
 type places []api.FieldError
 
-func (p *places) bad(pointer, format string, args ...any) {
+func (p *places) addf(pointer, format string, args ...any) {
 	*p = append(*p, api.FieldError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
 }
 
 // problem is nil where nothing must be mended.
-func (p places) problem() error {
-	if len(p) == 0 {
+func (p *places) problem() error {
+	if len(*p) == 0 {
 		return nil
 	}
-	return &problem{kind: invalidRequest, detail: summary(p), errors: p}
+	return &problem{kind: invalidRequest, detail: summary(*p), errors: *p}
 }
 
 // checkOrder checks what the contract's schema cannot say, before anything is written.
 func checkOrder(o api.OrderRequest) error {
 	var found places
 	if _, ok := providers.CurrencyExponent(o.Currency); !ok {
-		found.bad("/currency", "%q is no ISO 4217 currency that people pay in.", o.Currency)
+		found.addf("/currency", "%q is no ISO 4217 currency that people pay in.", o.Currency)
 	}
 	seen := map[string]bool{}
 	var sum int64
 	for i, item := range o.Items {
 		if seen[item.SKU] {
-			found.bad(fmt.Sprintf("/items/%d/sku", i), "The SKU comes twice; put its pieces on one line.")
+			found.addf(fmt.Sprintf("/items/%d/sku", i), "The SKU comes twice; put its pieces on one line.")
 		}
 		seen[item.SKU] = true
 		if item.UnitAmount > 0 && item.Quantity > (math.MaxInt64-sum)/item.UnitAmount {
-			found.bad(fmt.Sprintf("/items/%d", i), "The line's amount is too large.")
+			found.addf(fmt.Sprintf("/items/%d", i), "The line's amount is too large.")
 			break
 		}
 		sum += item.Quantity * item.UnitAmount
 	}
 	if len(found) == 0 && sum != o.Amount {
-		found.bad("/amount", "The amount is %d, the lines add up to %d.", o.Amount, sum)
+		found.addf("/amount", "The amount is %d, the lines add up to %d.", o.Amount, sum)
 	}
 	found.checkPayment(o.Payment.Method, o.Payment.MethodData, o.Payment.ReturnURL)
 	found.checkTexts(o)
@@ -69,12 +69,12 @@ const longestNoteName = 40
 func (p *places) checkTexts(o api.OrderRequest) {
 	if o.Customer != nil && o.Customer.Email != "" {
 		if parsed, err := mail.ParseAddress(o.Customer.Email); err != nil || parsed.Address != o.Customer.Email {
-			p.bad("/customer/email", "This is no e-mail address.")
+			p.addf("/customer/email", "This is no e-mail address.")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
 		if utf8.RuneCountInString(name) > longestNoteName {
-			p.bad(string(jsontext.Pointer("/metadata").AppendToken(name)), "The name has more than %d characters.", longestNoteName)
+			p.addf(string(jsontext.Pointer("/metadata").AppendToken(name)), "The name has more than %d characters.", longestNoteName)
 		}
 	}
 }
@@ -87,17 +87,17 @@ const longestMethodData = 16 << 10
 func (p *places) checkPayment(method string, data json.RawMessage, returnURL string) {
 	const cardNumber = "This looks like a card number, which must never be sent here. Send the provider's token for it."
 	if looksLikeCard(method) {
-		p.bad("/payment/method", cardNumber)
+		p.addf("/payment/method", cardNumber)
 	}
 	const object = "/payment/method_data"
 	if len(data) > longestMethodData {
-		p.bad(object, "The object has more than %d bytes.", longestMethodData)
+		p.addf(object, "The object has more than %d bytes.", longestMethodData)
 	} else if pointer, found := findCard(data); found {
-		p.bad(object+string(pointer), cardNumber)
+		p.addf(object+string(pointer), cardNumber)
 	}
 	if returnURL != "" {
 		if parsed, err := url.Parse(returnURL); err != nil || parsed.Hostname() == "" {
-			p.bad("/payment/return_url", "This is no URL.")
+			p.addf("/payment/return_url", "This is no URL.")
 		}
 	}
 }

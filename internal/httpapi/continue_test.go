@@ -95,11 +95,14 @@ func TestContinueAdyen(t *testing.T) {
 
 func actionURL(t *testing.T, order api.Order) string {
 	t.Helper()
-	var action struct{ URL string }
-	if len(order.NextAction.Action) > 0 {
-		noError(t, json.Unmarshal(order.NextAction.Action, &action))
+	if order.NextAction.URL != "" {
+		return order.NextAction.URL
 	}
-	return order.NextAction.URL + strings.Repeat(action.URL, 1-min(1, len(order.NextAction.URL)))
+	var action struct {
+		URL string `json:"url"`
+	}
+	noError(t, json.Unmarshal(order.NextAction.Action, &action))
+	return action.URL
 }
 
 // decide plays the customer on Adyen's page, and gives what the way back brings.

@@ -72,6 +72,8 @@ func TestCapturePart(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	location := s.hold(t, "stripe", "pm_card_visa")
+	s.ask(t, location+"/capture", `{"amount":1000,"final":false}`).
+		checkRefusal(t, http.StatusUnprocessableEntity, "one-capture", "pointer /final") // Stripe takes one capture
 	s.ask(t, location+"/capture", `{"amount":1999}`).order(t, http.StatusOK)
 	s.checkMoney(t, location, api.PaymentStatusCaptured, 1999, 0)
 	if left := s.onlyCharge(t).Authorized; left != 0 {

@@ -44,6 +44,10 @@ var (
 		"A capture of more than is held, or a refund of more than is left of what was taken, refunds under way included. Nothing was done, "+
 			"and the key was not used.",
 		"Ask for less. The mended request may use the same key.")
+	oneCapture = problemType(http.StatusUnprocessableEntity, "one-capture", "The provider captures a payment once",
+		"A part was to be captured with more to follow, and this provider lets go of the rest with the first capture. Nothing was done, and "+
+			"the key was not used.",
+		"Capture the part as `final`, or all of it. The mended request may use the same key.")
 	paymentRequired = problemType(http.StatusUnprocessableEntity, "payment-required", "Another payment is needed",
 		"The order's payment was declined, so there is nothing to go on with. Nothing was done, and the key was not used.",
 		"Ask the customer for another payment method and send it as `payment`. The mended request may use the same key.")
@@ -69,6 +73,7 @@ var refusals = map[saga.RefusalReason]struct {
 	saga.RefusedCaptured:        {refundInstead, ""},
 	saga.RefusedNotCaptured:     {cancelInstead, ""},
 	saga.RefusedNotHeld:         {nothingToCapture, ""},
+	saga.RefusedOneCapture:      {oneCapture, "/final"},
 	saga.RefusedTooMuch:         {amountTooLarge, "/amount"},
 	saga.RefusedPaymentOpen:     {paymentOpen, "/payment"},
 	saga.RefusedPaymentRequired: {paymentRequired, "/payment"},

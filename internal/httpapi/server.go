@@ -35,6 +35,11 @@ type Store interface {
 	PutStock(ctx context.Context, accountID, sku string, onHand int64) (saga.Stock, error)
 	GetStock(ctx context.Context, accountID, sku string) (saga.Stock, error)
 	ListStock(ctx context.Context, accountID, after string, limit int) ([]saga.Stock, error)
+	RefundStore
+}
+
+// RefundStore is what the API reads of refunds, each as its saga.
+type RefundStore interface {
 	// ListRefunds gives the refunds of an order, oldest first and at most a thousand; none for an order that does not exist.
 	ListRefunds(ctx context.Context, accountID string, orderID uuid.UUID) ([]saga.Saga, error)
 	GetRefund(ctx context.Context, accountID string, orderID, refundID uuid.UUID) (saga.Saga, error)

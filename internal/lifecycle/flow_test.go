@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -41,7 +40,7 @@ func (f *flow) serve() {
 func (f *flow) revive() {
 	f.Helper()
 	if f.server.dead() {
-		f.Logf("  the server is dead")
+		f.Log("  the server is dead")
 		f.serve()
 	}
 }
@@ -235,171 +234,4 @@ func (f *flow) nextDue() (pause time.Duration, open bool) {
 		return 0, false
 	}
 	return *due, true
-}
-
-// tell says how everything stands, for a test that fails.
-func (f *flow) tell() string {
-	f.Helper()
-	text := ""
-	if !f.begun() {
-		return "no order"
-	}
-	for _, s := range append([]saga.Saga{f.now()}, f.refundsOf(f.first.id)...) {
-		text += fmt.Sprintf("\n%s %s: %s, order %s, payment %s, captured %d, refunded %d, refunding %d, findings %v", s.Kind, s.Key, s.State,
-			s.Order.Status, s.Order.Payment.Status, s.Order.Payment.CapturedAmount, s.Order.Payment.RefundedAmount,
-			s.Order.Payment.RefundingAmount, f.findings(f.first.id))
-		for _, step := range s.Steps {
-			text += fmt.Sprintf("\n  %s/%d %s %s: %s %s %s", step.Name, step.Attempt, step.Provider, step.Status, step.Outcome, step.Code, step.ProviderReference)
-		}
-	}
-	for _, charge := range f.sandbox.Ledger() {
-		text += fmt.Sprintf("\nledger %+v", charge)
-	}
-	rows, err := f.pool.Query(f.Context(), `SELECT concat_ws(' ', provider, event_id, type, about, payment_reference, reference, status, attempts, last_error, received_at)
-		FROM webhook_events ORDER BY received_at`)
-	f.must(err)
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		f.must(rows.Scan(&line))
-		text += "\nevent " + line
-	}
-	for _, r := range f.requests() {
-		if r.Method == http.MethodGet && r.Fault == "" {
-			continue
-		}
-		text += fmt.Sprintf("\n%s %s %s %s -> %d %s", r.Call, r.Method, r.Path, r.Identifier, r.Status, r.Fault)
-	}
-	return text
-}
-
-// checkEnd holds what is here against what is at the provider.
-func (f *flow) checkEnd() {
-	f.Helper()
-	f.checkReplays()
-	var captured, refunded, held int64
-	live, sold := 0, int64(0)
-	identifiers := map[string]bool{}
-	for _, charge := range f.sandbox.Ledger() {
-		captured, refunded, held = captured+charge.Captured, refunded+charge.Refunded, held+charge.Authorized
-		if charge.Authorized > 0 || charge.Captured > charge.Refunded {
-			live++
-		}
-		if identifiers[charge.Identifier] || charge.Identifier == "" {
-			f.Errorf("two payments under one identifier: %+v", charge)
-		}
-		identifiers[charge.Identifier] = true
-	}
-	if live > 1 {
-		f.Errorf("%d live charges", live)
-	}
-	if f.begun() {
-		s := f.now()
-		f.checkOrder(s, captured, refunded, held)
-		if s.State == saga.Completed {
-			sold = 2
-		}
-	} else if len(identifiers) > 0 {
-		f.Errorf("charges without an order")
-	}
-	stock, err := f.store().GetStock(f.Context(), shop, cup)
-	f.must(err)
-	if stock.OnHand != cupsOnHand-sold || stock.Reserved != 0 {
-		f.Errorf("stock: %d on hand, %d reserved; %d sold", stock.OnHand, stock.Reserved, sold)
-	}
-	f.checkIdentifiers()
-	if open := f.count(`SELECT count(*) FROM webhook_events WHERE status NOT IN ('applied', 'unmatched')`); open > 0 {
-		f.Errorf("%d events were not applied", open)
-	}
-}
-
-func (f *flow) checkOrder(s saga.Saga, captured, refunded, held int64) {
-	f.Helper()
-	payment := s.Order.Payment
-	if s.State != saga.Completed && s.State != saga.RolledBack {
-		f.Errorf("ended in %s", s.State)
-	}
-	if payment.CapturedAmount != captured || payment.RefundedAmount != refunded || payment.RefundingAmount != 0 || held != 0 {
-		f.Errorf("here %d captured, %d refunded, %d being refunded; at the provider %d captured, %d refunded, %d held",
-			payment.CapturedAmount, payment.RefundedAmount, payment.RefundingAmount, captured, refunded, held)
-	}
-	if want := paymentStatuses(s.State, captured, refunded); !slices.Contains(want, payment.Status) {
-		f.Errorf("payment is %s, want one of %v", payment.Status, want)
-	}
-	if s.State == saga.RolledBack && captured != refunded || s.State == saga.Completed && captured == 0 {
-		f.Errorf("order is %s with %d captured, %d refunded", s.State, captured, refunded)
-	}
-	var given int64
-	for _, refund := range f.refundsOf(f.first.id) {
-		if refund.State != saga.Completed && refund.State != saga.RolledBack {
-			f.Errorf("a refund ended in %s", refund.State)
-		}
-		if refund.State == saga.Completed {
-			given += refund.Refund.Amount
-		}
-	}
-	if s.State == saga.Completed && given != refunded {
-		f.Errorf("the refunds add up to %d, at the provider %d is refunded", given, refunded)
-	}
-}
-
-func paymentStatuses(state saga.State, captured, refunded int64) []saga.PaymentStatus {
-	switch {
-	case captured == 0 && state == saga.RolledBack:
-		return []saga.PaymentStatus{saga.PaymentNone, saga.PaymentDeclined, saga.PaymentVoided}
-	case refunded == captured:
-		return []saga.PaymentStatus{saga.PaymentRefunded}
-	case refunded > 0:
-		return []saga.PaymentStatus{saga.PaymentPartiallyRefunded}
-	}
-	return []saga.PaymentStatus{saga.PaymentCaptured}
-}
-
-// checkReplays repeats every request that was answered: the same bytes, and nothing is done.
-func (f *flow) checkReplays() {
-	f.Helper()
-	calls := len(f.requests())
-	for _, r := range f.sent {
-		if _, known := f.got[r.name()]; !known {
-			continue
-		}
-		if got := f.send(r); !got.Replayed {
-			f.Errorf("%s is not replayed: %s", r.name(), got)
-		}
-	}
-	if more := len(f.requests()) - calls; more != 0 {
-		f.Errorf("replays made %d calls", more)
-	}
-}
-
-// checkIdentifiers compares what every call bore with what follows from the shop's keys alone.
-func (f *flow) checkIdentifiers() {
-	f.Helper()
-	const mostAttempts = 12 // more than any flow makes
-	pure := map[string]bool{}
-	add := func(key orderID, step saga.StepName) {
-		for attempt := range mostAttempts {
-			for _, provider := range allProviders {
-				sub := saga.SubKey(key, step, attempt+1)
-				pure[identifier(provider, sub)] = true
-				pure[identifier(provider, sub+"_capture")] = true // PayPal's second call of a charge
-			}
-		}
-	}
-	for _, step := range []saga.StepName{saga.StepCharge, saga.StepContinue, saga.StepVoid, saga.StepRefund} {
-		add(f.first.id, step)
-	}
-	for _, r := range f.sent {
-		switch r.endpoint {
-		case toCapture:
-			add(r.sagaKey(), saga.StepCapture)
-		case toRefund:
-			add(r.sagaKey(), saga.StepRefund)
-		}
-	}
-	for _, call := range f.requests() {
-		if call.Method == http.MethodPost && call.Identifier != "" && !pure[call.Identifier] {
-			f.Errorf("%s %s bore %q", call.Call, call.Path, call.Identifier)
-		}
-	}
 }

@@ -54,8 +54,10 @@ const (
 type tester interface {
 	Helper()
 	Context() context.Context
+	Error(arguments ...any)
 	Errorf(format string, arguments ...any)
 	Fatalf(format string, arguments ...any)
+	Log(arguments ...any)
 	Logf(format string, arguments ...any)
 	Cleanup(do func())
 }
@@ -72,6 +74,7 @@ type house struct {
 	ahead     *atomic.Int64
 	mail      *mail
 	front     *front
+	overtakes *atomic.Bool // the next answer of a provider
 	adapters  map[string]saga.Provider
 	endpoints map[string]webhook.Endpoint
 	logger    *slog.Logger
@@ -80,9 +83,9 @@ type house struct {
 // newHouse opens one on a database of its own.
 func newHouse(t *testing.T, options sandbox.Options) *house {
 	t.Helper()
-	h := &house{tester: t, ahead: &atomic.Int64{}, logger: slog.New(slog.DiscardHandler)}
+	h := &house{tester: t, ahead: &atomic.Int64{}, overtakes: &atomic.Bool{}, logger: slog.New(slog.DiscardHandler)}
 	h.mail = newMail(t, h.now)
-	if os.Getenv("LIFECYCLE_LOG") != "" {
+	if os.Getenv("LIFECYCLE_LOG") != "" { // what the servers do, for whoever looks into a failure
 		h.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	h.pool = newPool(t)
@@ -114,6 +117,7 @@ func (h *house) fresh(t tester) *house {
 	next.tester = t
 	next.sandbox.Reset()
 	next.ahead.Store(0)
+	next.overtakes.Store(false)
 	next.mail.empty()
 	next.exec(`UPDATE lifecycle.clock SET ahead = '0'`)
 	next.clear()
@@ -240,21 +244,6 @@ func (h *house) refundsOf(id orderID) []saga.Saga {
 	return refunds
 }
 
-func (h *house) findings(id orderID) []string {
-	h.Helper()
-	rows, err := h.pool.Query(h.Context(), `SELECT kind || ': ' || detail FROM findings WHERE order_id = $1`, id)
-	h.must(err)
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var one string
-		h.must(rows.Scan(&one))
-		all = append(all, one)
-	}
-	h.must(rows.Err())
-	return all
-}
-
 func (h *house) store() *postgres.Store { return postgres.New(h.pool, h.ring) }
 
 // punctual reads a message as if it came in when it was sent.
@@ -264,5 +253,5 @@ func (p punctual) Parse(header http.Header, body []byte, now time.Time) ([]provi
 	if sent, err := time.Parse(time.RFC3339Nano, header.Get(sentHeader)); err == nil {
 		now = sent
 	}
-	return p.Parser.Parse(header, body, now) //nolint:wrapcheck // as the parser has it
+	return p.Parser.Parse(header, body, now)
 }

@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -31,7 +32,8 @@ const mostEvents = 12
 type schedule struct {
 	*flow
 
-	t *rapid.T
+	t      *rapid.T
+	passed time.Duration
 }
 
 func runSchedule(t *rapid.T, h *house, provider string) {
@@ -43,9 +45,9 @@ func runSchedule(t *rapid.T, h *house, provider string) {
 	if rapid.Bool().Draw(t, "await") {
 		order.Payment.OnDecline = saga.DeclineAwaits
 	}
-	s := schedule{h.newFlow(order), t}
+	s := &schedule{flow: h.newFlow(order), t: t}
 	for range rapid.IntRange(0, 2).Draw(t, "mishaps") {
-		s.mishap()
+		s.mishap(sandbox.CallCharge)
 	}
 	s.place()
 	for range rapid.IntRange(0, mostEvents).Draw(t, "events") {
@@ -60,45 +62,69 @@ func runSchedule(t *rapid.T, h *house, provider string) {
 	}
 }
 
-func (s schedule) event() {
+func (s *schedule) event() {
 	events := map[string]func(){
-		"mishap": s.mishap, "repeat": func() { s.place() }, "webhook": s.webhook, "webhook again": s.webhook, "poll": s.poll,
+		"mishap": s.anyMishap, "repeat": func() { s.place() }, "webhook": s.webhook, "webhook again": s.webhook, "poll": s.poll,
 		"approve": func() { s.act(func() { s.customer("approve") }) }, "refuse": func() { s.act(func() { s.customer("refuse") }) },
 		"bank": func() { s.bank(s.bankDecision()) }, "continue": s.proceed, "pay otherwise": s.payOtherwise, "capture": s.takeHeld, "cancel": s.giveUp,
-		"refund": s.giveBack, "deadline": func() { s.endDeadline() },
+		"refund": s.giveBack, "deadline": func() { s.endDeadline() }, "time": s.timePasses,
 	}
 	names := []string{
 		"mishap", "repeat", "webhook", "webhook again", "poll", "approve", "refuse", "bank", "continue", "pay otherwise", "capture", "cancel",
-		"refund", "deadline",
+		"refund", "deadline", "time",
 	}
 	name := rapid.SampledFrom(names).Draw(s.t, "event")
 	s.t.Logf("%s", name)
 	events[name]()
 }
 
-// mishap lets the next call of a kind go wrong, or the server die.
-func (s schedule) mishap() {
-	if rapid.IntRange(0, 2).Draw(s.t, "crash") == 0 {
+func (s *schedule) anyMishap() {
+	s.mishap(rapid.SampledFrom([]sandbox.CallType{
+		sandbox.CallCharge, sandbox.CallCharge, sandbox.CallCapture, sandbox.CallVoid, sandbox.CallRefund, sandbox.CallLookup,
+	}).Draw(s.t, "call"))
+}
+
+// mishap lets the next call of a kind go wrong, its webhook overtake its answer, or the server die. A request makes three tries.
+func (s *schedule) mishap(call sandbox.CallType) {
+	switch rapid.IntRange(0, 5).Draw(s.t, "mishap") {
+	case 0:
+		s.overtakes.Store(true)
+		return
+	case 1, 2:
 		n, after := rapid.IntRange(1, 4).Draw(s.t, "write"), rapid.Bool().Draw(s.t, "after")
 		s.t.Logf("  the server dies at write %d, after it: %t", n, after)
 		s.server.dieAt(n, after)
 		return
 	}
 	fault := sandbox.Fault{
-		Call: rapid.SampledFrom([]sandbox.CallType{
-			sandbox.CallCharge, sandbox.CallCharge, sandbox.CallCapture, sandbox.CallVoid, sandbox.CallRefund, sandbox.CallLookup,
-		}).Draw(s.t, "call"),
+		Call: call,
 		Kind: rapid.SampledFrom([]sandbox.FaultKind{
 			sandbox.FaultResetAfter, sandbox.FaultErrorAfter, sandbox.FaultGarbageAfter, sandbox.FaultTimeoutAfter, sandbox.FaultEmptyAfter,
 			sandbox.FaultResetBefore, sandbox.FaultErrorBefore, sandbox.FaultRateLimited, sandbox.FaultInProgress, sandbox.FaultErrorSaved,
 		}).Draw(s.t, "fault"),
-		Times: rapid.SampledFrom([]int{1, 3}).Draw(s.t, "times"), DelayMS: 1,
+		Times: rapid.SampledFrom([]int{1, 3, 3}).Draw(s.t, "times"), DelayMS: 1,
 	}
 	s.t.Logf("  fault %s %s %d times", fault.Call, fault.Kind, fault.Times)
 	s.must(s.sandbox.AddFault(fault))
 }
 
-func (s schedule) webhook() {
+// timePasses lets more time go by than a customer has, than one of the providers remembers a key, or than Stripe holds money: in all
+// less than what Adyen has accepted may take (Policy.RefundDeadline). A webhook of Adyen's takes no days.
+func (s *schedule) timePasses() {
+	by := rapid.SampledFrom([]time.Duration{time.Hour, 25 * time.Hour, 8 * 24 * time.Hour}).Draw(s.t, "time")
+	if s.passed+by > saga.DefaultPolicy().RefundDeadline/2 {
+		return
+	}
+	for _, one := range s.letters() {
+		if one.provider == adyenName && one.copies == 0 {
+			s.bring(one, 1)
+		}
+	}
+	s.passed += by
+	s.pass(by)
+}
+
+func (s *schedule) webhook() {
 	letters := s.letters()
 	if len(letters) == 0 {
 		return
@@ -109,58 +135,58 @@ func (s schedule) webhook() {
 }
 
 // act does what needs an order.
-func (s schedule) act(what func()) {
+func (s *schedule) act(what func()) {
 	if s.begun() {
 		what()
 	}
 }
 
 // request does what the shop does about an order that nobody works on: else it would wait for that.
-func (s schedule) request(what func()) {
+func (s *schedule) request(what func()) {
 	if s.begun() && s.free() {
 		what()
 	}
 }
 
-func (s schedule) bankDecision() string {
+func (s *schedule) bankDecision() string {
 	return rapid.SampledFrom([]string{"settle", "settle", "fail"}).Draw(s.t, "bank")
 }
 
-func (s schedule) key(what string) string {
+func (s *schedule) key(what string) string {
 	return fmt.Sprintf("%s-%d", what, rapid.IntRange(1, 2).Draw(s.t, "key"))
 }
 
-func (s schedule) proceed() {
+func (s *schedule) proceed() {
 	key := s.key("back")
 	s.request(func() { s.flow.proceed(key) })
 }
 
-func (s schedule) payOtherwise() {
+func (s *schedule) payOtherwise() {
 	provider := rapid.SampledFrom(allProviders).Draw(s.t, "provider")
 	kind := rapid.SampledFrom([]string{pays, declines, asks}).Draw(s.t, "method")
 	key := s.key("other")
 	s.request(func() { s.ask(toContinue, key, otherPayment(provider, kind)) })
 }
 
-func (s schedule) takeHeld() {
+func (s *schedule) takeHeld() {
 	key := s.key("capture")
 	body := capturePart(rapid.SampledFrom([]int64{0, 1000, price}).Draw(s.t, "amount"), rapid.Bool().Draw(s.t, "final"))
 	s.request(func() { s.ask(toCapture, key, body) })
 }
 
-func (s schedule) giveUp() {
+func (s *schedule) giveUp() {
 	key := s.key("cancel")
 	s.request(func() { s.ask(toCancel, key, map[string]any{}) })
 }
 
-func (s schedule) giveBack() {
+func (s *schedule) giveBack() {
 	key := s.key("refund")
 	body := part(rapid.SampledFrom([]int64{0, 500, price}).Draw(s.t, "amount"))
 	s.request(func() { s.ask(toRefund, key, body) })
 }
 
 // loseWebhooks decides which are lost. Nothing but a webhook tells how Adyen's calls end, so none of those is.
-func (s schedule) loseWebhooks() {
+func (s *schedule) loseWebhooks() {
 	for _, one := range s.letters() {
 		if one.provider != adyenName && one.copies == 0 {
 			one.lost = rapid.Bool().Draw(s.t, "lost")

@@ -1,7 +1,9 @@
 package lifecycle_test
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,7 +46,7 @@ func TestLives(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t, sandbox.Options{AdyenSeveralCaptures: true})
 			for name, one := range allLives() {
-				t.Run(name, func(t *testing.T) { one.run(t, h, provider) }) //nolint:paralleltest // they share a database
+				t.Run(name, func(t *testing.T) { one.run(t, h, provider) })
 			}
 		})
 	}
@@ -79,12 +81,7 @@ func (l life) run(t *testing.T, h *house, provider string) {
 }
 
 func (l life) isOf(provider string) bool {
-	for _, each := range l.only {
-		if each == provider {
-			return true
-		}
-	}
-	return l.only == nil
+	return l.only == nil || slices.Contains(l.only, provider)
 }
 
 // want fails the test unless a reply is as said: a status, or a problem's type.
@@ -119,9 +116,7 @@ func (f *flow) hearAll() {
 func allLives() map[string]life {
 	all := map[string]life{}
 	for _, some := range []map[string]life{chargeLives(), customerLives(), holdLives(), refundLives()} {
-		for name, one := range some {
-			all[name] = one
-		}
+		maps.Copy(all, some)
 	}
 	return all
 }
@@ -130,6 +125,11 @@ func chargeLives() map[string]life {
 	return map[string]life{
 		"paid": {kind: pays, end: paidInFull, lives: func(f *flow) {
 			f.want(f.place(), http.StatusCreated)
+		}},
+		"paid, and the webhook overtakes the answer": {kind: pays, end: paidInFull, lives: func(f *flow) {
+			f.overtakes.Store(true)
+			f.want(f.place(), http.StatusCreated)
+			f.bringAll(f.letters(), 1)
 		}},
 		"declined": {kind: declines, end: refused, lives: func(f *flow) {
 			f.want(f.place(), "payment-declined")
@@ -264,7 +264,7 @@ func holdLives() map[string]life {
 		}},
 		"held, and parts cannot be captured": {kind: pays, manual: true, end: paidInFull, only: []string{stripeName}, lives: func(f *flow) {
 			held(f)
-			f.want(f.ask(toCapture, "one", capturePart(1000, false)), "capture-refused")
+			f.want(f.ask(toCapture, "one", capturePart(1000, false)), "one-capture")
 			f.want(f.ask(toCapture, "all", part(0)), http.StatusOK)
 		}},
 		"held, then called off": {kind: pays, manual: true, end: calledOff, lives: func(f *flow) {
@@ -278,6 +278,20 @@ func holdLives() map[string]life {
 			held(f)
 			f.pass(f.adapters[f.provider()].Windows().Hold + time.Second)
 			f.hearAll()
+		}},
+		"the hold ends as it is let go, which is told first": {kind: pays, manual: true, end: calledOff, lives: func(f *flow) {
+			held(f)
+			f.hearAll()
+			f.endHoldInVoid()
+			f.hearAll()
+		}},
+		"the hold ends as it is let go, which is told last": {kind: pays, manual: true, end: calledOff, lives: func(f *flow) {
+			held(f)
+			f.hearAll()
+			f.endHoldInVoid()
+			for _, one := range slices.Backward(f.letters()) {
+				f.bring(one, 1)
+			}
 		}},
 		"held, a part is captured, and the hold ends": {
 			kind: pays, manual: true, end: paidInPart, only: []string{adyenName, paypalName}, lives: func(f *flow) {
@@ -295,6 +309,15 @@ func holdLives() map[string]life {
 			},
 		},
 	}
+}
+
+// endHoldInVoid lets the provider end a hold just before a cancel of it comes in, a minute before the end that is known here.
+func (f *flow) endHoldInVoid() {
+	f.Helper()
+	f.pass(f.adapters[f.provider()].Windows().Hold - time.Minute)
+	f.ahead.Add(int64(2 * time.Minute)) // at the provider only
+	f.sandbox.AdvanceClock(0)
+	f.want(f.ask(toCancel, "cancel", map[string]any{}), f.done(http.StatusOK))
 }
 
 // bankOn lets the bank decide about payments that are taken.
@@ -326,6 +349,15 @@ func refundLives() map[string]life {
 				f.want(f.ask(toRefund, "part", part(400)), f.done(http.StatusCreated))
 			},
 		},
+		"refunded, and the webhook overtakes the answer": {kind: pays, end: allBack, lives: func(f *flow) {
+			paid(f)
+			f.overtakes.Store(true)
+			f.want(f.ask(toRefund, "all", part(0)), f.done(http.StatusCreated))
+			f.hear()
+			if payment := f.now().Order.Payment; payment.RefundedAmount != price {
+				f.Errorf("%d refunded", payment.RefundedAmount)
+			}
+		}},
 		"the refund takes its time": {kind: refundsLag, end: allBack, lives: func(f *flow) {
 			paid(f)
 			f.want(f.ask(toRefund, "all", part(0)), http.StatusAccepted)

@@ -101,11 +101,16 @@ func (h *house) bring(one *letter) {
 
 func (h *house) post(provider string, header http.Header, body []byte) int {
 	h.Helper()
-	posted, err := http.NewRequestWithContext(h.Context(), http.MethodPost, h.front.url+"/webhooks/"+provider, bytes.NewReader(body))
-	h.must(err)
-	posted.Header = header.Clone()
-	answer, err := h.client.Do(posted)
+	answer, err := h.client.Do(h.webhookRequest(h.front.url, provider, header, body))
 	h.must(err)
 	h.must(answer.Body.Close())
 	return answer.StatusCode
+}
+
+func (h *house) webhookRequest(base, provider string, header http.Header, body []byte) *http.Request {
+	h.Helper()
+	posted, err := http.NewRequestWithContext(h.Context(), http.MethodPost, base+"/webhooks/"+provider, bytes.NewReader(body))
+	h.must(err)
+	posted.Header = header.Clone()
+	return posted
 }

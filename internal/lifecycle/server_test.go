@@ -32,7 +32,7 @@ func (h *house) newServer() *server {
 	s := &server{house: h, store: &mortal{Store: h.store()}}
 	var err error
 	s.runner, err = saga.NewRunner(saga.Config{
-		Store: s.store, Providers: h.adapters, Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(),
+		Store: s.store, Providers: h.overtaken(), Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(),
 		Lease: lease, CallTimeout: callTimeout, MaxInFlight: 100, Logger: h.logger,
 	})
 	h.must(err)

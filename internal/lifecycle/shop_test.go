@@ -72,22 +72,18 @@ func (s frontStore) LookupKey(ctx context.Context, accountID, endpoint, key stri
 	return s.front.current.Load().store.LookupKey(ctx, accountID, endpoint, key)
 }
 
-//nolint:wrapcheck // the runner's own errors
 func (f *front) Start(ctx context.Context, claim saga.Claim, order saga.Order) (saga.Answer, error) {
 	return f.current.Load().runner.Start(ctx, claim, order)
 }
 
-//nolint:wrapcheck // the runner's own errors
 func (f *front) Ask(ctx context.Context, claim saga.Claim, order saga.Ref, ask saga.Request) (saga.Answer, error) {
 	return f.current.Load().runner.Ask(ctx, claim, order, ask)
 }
 
-//nolint:wrapcheck // the runner's own errors
 func (f *front) Refund(ctx context.Context, claim saga.Claim, order saga.Ref, amount int64, reason string) (saga.Answer, error) {
 	return f.current.Load().runner.Refund(ctx, claim, order, amount, reason)
 }
 
-//nolint:wrapcheck // the runner's own errors
 func (f *front) TakeOver(ctx context.Context, ref saga.Ref, fence int64) (saga.Answer, error) {
 	return f.current.Load().runner.TakeOver(ctx, ref, fence)
 }
@@ -103,7 +99,9 @@ type request struct {
 func (r request) name() string { return path.Base(r.endpoint) + " " + r.key }
 
 // header is the Idempotency-Key, of at least 16 characters.
-func (r request) header() string { return fmt.Sprintf("key-%020s", strings.ReplaceAll(r.key, " ", "-")) }
+func (r request) header() string {
+	return fmt.Sprintf("key-%020s", strings.ReplaceAll(r.key, " ", "-"))
+}
 
 // sagaKey is derived from the request's key alone: an order's id, a refund's, or what a capture's identifiers come from.
 func (r request) sagaKey() orderID { return saga.Key(shop, r.endpoint, r.header(), 1) }
@@ -120,26 +118,20 @@ type reply struct {
 // String is the status, and what the body is about.
 func (r reply) String() string {
 	var body struct {
-		Status  any `json:"status"`
-		Payment struct {
-			Status string `json:"status"`
-		} `json:"payment"`
+		Status any `json:"status"`
 	}
 	if r.Problem != "" || json.Unmarshal([]byte(r.Body), &body) != nil {
 		return fmt.Sprintf("%d %s", r.Status, r.Problem)
 	}
-	return fmt.Sprintf("%d %v %s", r.Status, body.Status, body.Payment.Status)
+	return fmt.Sprintf("%d %v", r.Status, body.Status)
 }
 
 // send sends a request to the API. Whoever asks a server that dies gets nothing.
 func (h *house) send(r request) reply {
 	h.Helper()
-	address := ""
-	switch r.endpoint {
-	case toOrder:
-		address = h.front.url + "/v1/orders"
-	default:
-		address = h.front.url + "/v1/orders/" + r.id.String() + "/" + path.Base(r.endpoint)
+	address := h.front.url + "/v1/orders"
+	if r.endpoint != toOrder {
+		address += "/" + r.id.String() + "/" + path.Base(r.endpoint)
 	}
 	body, err := json.Marshal(r.body)
 	h.must(err)

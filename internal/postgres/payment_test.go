@@ -209,6 +209,22 @@ func TestVoidsAndCapturesKeepTheirIntent(t *testing.T) {
 	}
 }
 
+// Steps that one transaction wrote have one time, and are still told in their order.
+func TestStepsThatBeganTogether(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	s := b.seize(b.held("taken"))
+	taken := b.apply(b.outcome(s, saga.CallLookup, succeeded)) // by a person at the provider
+	var names []saga.StepName
+	for _, step := range b.load(taken).Steps {
+		names = append(names, step.Name)
+	}
+	want := []saga.StepName{saga.StepReserve, saga.StepCharge, saga.StepCapture, saga.StepConfirm}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // What is sealed opens in its own row only.
 //
 //nolint:tparallel,paralleltest // the moves are made one after the other in the same rows

@@ -88,17 +88,8 @@ func (s *Store) queueRefundBegin(batch *pgx.Batch, after *saga.Saga, change saga
 
 // queueRefundChange writes what a change of a refund's saga brings. Of the order it touches the sums alone.
 func (s *Store) queueRefundChange(batch *pgx.Batch, after *saga.Saga, change saga.Change) error {
-	refund := *after.Refund
-	after.Refund = &refund
-	batch.Queue(`
-		UPDATE refunds SET status = $3, updated_at = now() WHERE account_id = $1 AND id = $2 AND status <> $3 RETURNING updated_at`,
-		after.AccountID, after.Key, refund.Status,
-	).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&after.Refund.UpdatedAt); !errors.Is(err, pgx.ErrNoRows) {
-			return err //nolint:wrapcheck // wrapped by send
-		}
-		return nil // it stands as before
-	})
+	batch.Queue(`UPDATE refunds SET status = $3, updated_at = $4 WHERE account_id = $1 AND id = $2 AND status <> $3`,
+		after.AccountID, after.Key, after.Refund.Status, after.Refund.UpdatedAt)
 	if err := s.queueRest(batch, after, change); err != nil {
 		return err
 	}

@@ -14,12 +14,11 @@ const (
 	codeStatusUnrecognized = "status_unrecognized"
 	codeAmountUnreadable   = "amount_unreadable"
 	codeNextActionMissing  = "next_action_missing"
-	codePaymentMissing     = "payment_missing"    // an order that is completed, or an authorization that is captured, without a capture
-	codeNotVoided          = "not_voided"         // a void answered 200 with an authorization that is not voided
-	codeUnrecognized       = "unrecognized"       // PayPal's code was none
-	codeOrderVoided        = "order_voided"       // with Canceled
-	codePartiallyCaptured  = "partially_captured" // with Authorized: more can be captured
-	codeRefundPending      = "refund_pending"     // with Processing
+	codePaymentMissing     = "payment_missing" // an order that is completed, or an authorization that is captured, without a capture
+	codeNotVoided          = "not_voided"      // a void answered 200 with an authorization that is not voided
+	codeUnrecognized       = "unrecognized"    // PayPal's code was none
+	codeOrderVoided        = "order_voided"    // with Canceled
+	codeRefundPending      = "refund_pending"  // with Processing
 )
 
 // The statuses that PayPal's documents list, and DENIED, EXPIRED and PARTIALLY_CREATED, which older ones did.
@@ -87,7 +86,7 @@ func outcomeOfOpenRest(held *authorization) providers.Outcome {
 	if err != nil {
 		return unknown(codeAmountUnreadable)
 	}
-	return providers.Outcome{Kind: providers.Authorized, Code: codePartiallyCaptured, Money: money}
+	return providers.Outcome{Kind: providers.Authorized, Code: providers.CodePartiallyCaptured, Money: money}
 }
 
 // outcomeWithoutPayment maps every status of an order for which no money was asked yet.

@@ -220,7 +220,7 @@ func capturesParts(t *testing.T, b bench) {
 	}
 	b.captured(t, captureOf(held, "", 1000, false))
 	b.expectLedger(t, chargeKey, price-1000, 1000, 0)
-	b.expectLook(t, held.Reference, providers.Authorized, "partially_captured", price)
+	b.expectLook(t, held.Reference, providers.Authorized, providers.CodePartiallyCaptured, price)
 	void := b.Void(t.Context(), providers.VoidRequest{Key: sagaKey + "_void", ChargeKey: chargeKey, Reference: held.Reference})
 	if void.Kind != providers.Rejected || void.Code != providers.CodeAlreadyCaptured {
 		t.Errorf("void: %+v", void)

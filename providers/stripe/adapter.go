@@ -67,7 +67,7 @@ func (*Adapter) Name() string { return "stripe" }
 
 // Windows are Stripe's limits in time.
 func (*Adapter) Windows() providers.Windows {
-	return providers.Windows{Repost: repostWindow, LookupDelay: lookupDelay, StaysPayable: true, Hold: holdTime}
+	return providers.Windows{Repost: repostWindow, LookupDelay: lookupDelay, StaysPayable: true, OneCapture: true, Hold: holdTime}
 }
 
 // Check tells whether a charge could be sent at all: nil, or a *providers.RequestError. It makes no call.

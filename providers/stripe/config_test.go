@@ -84,7 +84,7 @@ func TestNameAndWindows(t *testing.T) {
 	if adapter.Name() != "stripe" {
 		t.Errorf("name %q", adapter.Name())
 	}
-	if want := (providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour, StaysPayable: true, Hold: 7 * 24 * time.Hour}); adapter.Windows() != want {
+	if want := (providers.Windows{Repost: 23 * time.Hour, LookupDelay: time.Hour, StaysPayable: true, OneCapture: true, Hold: 7 * 24 * time.Hour}); adapter.Windows() != want {
 		t.Errorf("windows %+v", adapter.Windows())
 	}
 }

@@ -19,7 +19,6 @@ const (
 	codeNotCanceled          = "not_canceled"          // a cancellation answered 200 with a payment that is not canceled
 	codeDeclineContradicted  = "decline_contradicted"  // a decline whose payment is not in a declined state
 	codeRequiresConfirmation = "requires_confirmation" // with Processing
-	codePartiallyCaptured    = "partially_captured"    // with Authorized
 	codeRefundPending        = "refund_pending"        // with Processing look-ups
 	codeAlreadyCanceled      = "already_canceled"      // with Succeeded voids
 	codeUnrecognized         = "unrecognized"          // Stripe's code was none
@@ -68,7 +67,7 @@ func outcomeOfStatus(payment *sdk.PaymentIntent) providers.Outcome {
 		return outcomeOfTaken(payment.LatestCharge)
 	case sdk.PaymentIntentStatusRequiresCapture:
 		if isTakenInPart(payment) {
-			return providers.Outcome{Kind: providers.Authorized, Code: codePartiallyCaptured}
+			return providers.Outcome{Kind: providers.Authorized, Code: providers.CodePartiallyCaptured}
 		}
 		return providers.Outcome{Kind: providers.Authorized}
 	case sdk.PaymentIntentStatusRequiresAction:
