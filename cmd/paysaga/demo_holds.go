@@ -168,5 +168,24 @@ func (t *tour) expired(ctx context.Context, p *part, order placed) error {
 	p.CameBack += fmt.Sprintf("; the order is %s, its payment %s", end.Status, end.Payment.Status)
 	p.wantf(end.Status == api.OrderStatusCanceled, "the order ended %s, not canceled", end.Status)
 	t.wantMoney(&p.sceneReport, id, 0, 0, 0)
+	return t.wantSettledStays(ctx, p, end)
+}
+
+// wantSettledStays: what a webhook tells that was overtaken changes nothing any more.
+func (t *tour) wantSettledStays(ctx context.Context, p *part, end api.Order) error {
+	const looks = 20 // a second: a webhook that has arrived is applied at once
+	for range looks {
+		if err := wait(ctx, pollPause); err != nil {
+			return err
+		}
+		var now api.Order
+		if err := t.shop.get(ctx, ordersPath+"/"+end.ID.String(), &now); err != nil {
+			return err
+		}
+		if !now.UpdatedAt.Equal(end.UpdatedAt) || now.Saga != end.Saga {
+			p.wantf(false, "the order had ended %s, and is %s again, its saga %s", end.Status, now.Status, now.Saga.State)
+			return nil
+		}
+	}
 	return nil
 }

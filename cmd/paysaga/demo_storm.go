@@ -168,6 +168,9 @@ func playStorm(ctx context.Context, t *tour, r *sceneReport) error {
 	later, failed := t.doLater(ctx, plan, replies)
 	storm.Later = later
 	err = errors.Join(err, failed)
+	for _, p := range testProviders {
+		err = errors.Join(err, t.webhooksDelivered(ctx, p))
+	}
 	storm.LaterMS = time.Since(begun).Milliseconds() - storm.OrdersMS - storm.RecoveredMS
 	for i, p := range plan {
 		storm.Answers[replies[i].String()]++

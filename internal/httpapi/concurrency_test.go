@@ -32,6 +32,48 @@ func TestSameRequestAtOnce(t *testing.T) {
 	}
 }
 
+// I8: the same holds for what is asked of an order, although the first of the crowd changes what the order lets the others do.
+func TestSameRequestAboutAnOrderAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		place func(*shop, *testing.T) string
+		path  string
+		body  string
+		want  int
+	}{
+		"capture": {func(s *shop, t *testing.T) string { t.Helper(); return s.hold(t, "stripe", "pm_card_visa") }, "/capture", `{}`, http.StatusOK},
+		"cancel":  {func(s *shop, t *testing.T) string { t.Helper(); return s.hold(t, "stripe", "pm_card_visa") }, "/cancel", `{}`, http.StatusOK},
+		"refund": {func(s *shop, t *testing.T) string {
+			t.Helper()
+			placed := s.place(t, newKeyText(), theOrder)
+			placed.order(t, http.StatusCreated)
+			return placed.header.Get("Location")
+		}, "/refunds", `{}`, http.StatusCreated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			r := s.asking(newKeyText(), test.place(s, t)+test.path, test.body)
+			pending := make([]<-chan answer, 0, crowd)
+			for range crowd {
+				pending = append(pending, s.sending(t, r))
+			}
+			answers := make([]answer, 0, crowd)
+			for _, p := range pending {
+				answers = append(answers, receive(t, "an answer", p))
+			}
+			last := s.send(t, r)
+			for _, a := range answers {
+				if a.status == http.StatusConflict {
+					a.problem(t, http.StatusConflict, "request-in-progress")
+				} else if a.status != test.want || a.body != last.body {
+					t.Errorf("answer %d\n%s\nwant\n%s", a.status, a.body, last.body)
+				}
+			}
+		})
+	}
+}
+
 // checkCrowd: each answer is the one answer, exactly one is not a replay, or it is the request to come back.
 func (s *shop) checkCrowd(t *testing.T, r request, answers []answer, last answer) {
 	t.Helper()

@@ -51,14 +51,27 @@ func (s *server) answerKeyed(w http.ResponseWriter, r *http.Request, endpoint st
 // made progress, so a second look nearly always has the answer.
 const maxLookups = 4
 
-// findAnswer finds the one answer for a key: the stored one, or that of a saga which it begins, asks or takes over.
+// findAnswer finds the one answer for a key: the stored one, or that of a saga which it begins, asks or takes over. A request that
+// its order refuses may be the second of two with the same key, of which the first has changed the order meanwhile: so the key is
+// looked up once more before the refusal is told.
 func (s *server) findAnswer(ctx context.Context, claim saga.Claim, meant intent) (saga.Answer, bool, error) {
+	var refused error
 	for range maxLookups {
 		record, used, err := s.Store.LookupKey(ctx, claim.AccountID, claim.Endpoint, claim.Key)
 		if err != nil {
 			return saga.Answer{}, false, fmt.Errorf("look key up: %w", err)
 		}
+		if refused != nil && !used {
+			return saga.Answer{}, false, refused
+		}
 		answer, replayed, err := s.decide(ctx, record, used, claim, meant)
+		if _, refuses := errors.AsType[*saga.RefusedError](err); refuses {
+			if refused != nil { // the key is that of an earlier window
+				return saga.Answer{}, false, err
+			}
+			refused = err
+			continue
+		}
 		if errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) {
 			continue
 		}
