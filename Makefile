@@ -14,7 +14,7 @@ help: ## Show this list
 run: build ## Start a development server: private PostgreSQL, provider sandbox, demo stock and key
 	@exec bin/paysaga dev $(ARGS)
 
-demo: build ## Watch orders survive duplicates, timeouts and a killed server; ends by itself
+demo: build ## Watch orders at three providers survive duplicates, timeouts and a killed server; ends by itself
 	@exec bin/paysaga demo $(ARGS)
 
 test: ## Run all tests, with the race detector where a C compiler is found

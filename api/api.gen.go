@@ -239,7 +239,9 @@ type CaptureRequest struct {
 	// Amount In minor units. Absent for all that is held.
 	Amount int64 `json:"amount,omitempty,omitzero"`
 
-	// Final Whether this is the last capture. What is left of the hold is let go then.
+	// Final Whether this is the last capture. What is left of the hold is let go then. Stripe takes one capture of a payment, and Adyen
+	// as well unless the server is set up for an account that allows several (`ADYEN_SEVERAL_CAPTURES`); `final: false` for a
+	// part is refused there with `one-capture`.
 	Final *bool `json:"final,omitempty"`
 }
 
@@ -252,8 +254,10 @@ type ContinuePayment struct {
 	// PayPal's approval. Either this or `method_data` is needed. A card number is refused.
 	Method PaymentMethod `json:"method,omitempty,omitzero"`
 
-	// MethodData What the provider's client library made of a payment method, as it came: Adyen's `paymentMethod` with encrypted fields. At most
-	// 16 KiB, in place of `method`. It is never shown, and forgotten once the charge is decided. A card number is refused.
+	// MethodData What the provider's client library made of a payment method, as it came: the whole `state.data` of Adyen's Drop-in or
+	// Components (`paymentMethod` with encrypted fields, `browserInfo`, `origin` and whatever else it has), or its `paymentMethod`
+	// alone. In place of `method`. At most 16 KiB, within the `PAYSAGA_MAX_BODY` of the whole request (64 KiB, up to 1 MiB). It is
+	// never shown, and forgotten once the charge is decided. A card number is refused.
 	MethodData PaymentMethodData `json:"method_data,omitempty,omitzero"`
 
 	// ReturnURL Where the provider sends the customer's browser after a redirect. Needed only for methods that redirect.
@@ -262,7 +266,9 @@ type ContinuePayment struct {
 
 // ContinueRequest What the customer's action brought, another payment after a decline, or nothing where the provider knows by itself.
 type ContinueRequest struct {
-	// Details What Adyen's redirect or client library brought, as it came. Not together with `payment`.
+	// Details What Adyen's redirect or client library brought, as it came. Not together with `payment`. It may be as large as the
+	// request, so `PAYSAGA_MAX_BODY` bounds it (64 KiB, and up to 1 MiB where it is raised): most are below 10 KiB, but Adyen's
+	// `paymentData` can have 200,000 characters with some methods.
 	Details json.RawMessage `json:"details,omitempty,omitzero"`
 
 	// Payment Another way to pay for an order whose payment was declined.
@@ -376,9 +382,11 @@ type Order struct {
 	ID openapi_types.UUID `json:"id"`
 
 	// Status `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
-	// the goods are the customer's: the money is taken, or held where capture is manual; a held order can still be canceled, and
-	// the end of the hold cancels it. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or
-	// its time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
+	// the goods are the customer's: the money is taken, or held where capture is manual. A held order becomes `canceled` by a cancel
+	// or by the end of the hold, and a confirmed one `in_review` when its payment turns out otherwise, such as a capture that a card
+	// scheme sends back. `failed`: refused, nothing is taken and the stock is back. `canceled`: called off or its time ran out,
+	// nothing is kept. Both are final, but for a payment that comes about afterwards all the same: it is given back at once, and the
+	// order is `processing` meanwhile. `in_review`: a person must decide; what is reserved stays reserved meanwhile.
 	Status OrderStatus `json:"status"`
 
 	// Amount What the customer pays, in minor units.
@@ -446,9 +454,11 @@ type OrderRequest struct {
 }
 
 // OrderStatus `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
-// the goods are the customer's: the money is taken, or held where capture is manual; a held order can still be canceled, and
-// the end of the hold cancels it. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or
-// its time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
+// the goods are the customer's: the money is taken, or held where capture is manual. A held order becomes `canceled` by a cancel
+// or by the end of the hold, and a confirmed one `in_review` when its payment turns out otherwise, such as a capture that a card
+// scheme sends back. `failed`: refused, nothing is taken and the stock is back. `canceled`: called off or its time ran out,
+// nothing is kept. Both are final, but for a payment that comes about afterwards all the same: it is given back at once, and the
+// order is `processing` meanwhile. `in_review`: a person must decide; what is reserved stays reserved meanwhile.
 type OrderStatus string
 
 // Payment The payment of an order, as last heard from the provider.
@@ -460,8 +470,9 @@ type Payment struct {
 	// `POST /v1/orders/{id}/capture` to take.
 	Capture CaptureMode `json:"capture"`
 
-	// Status `none`: nothing is held or taken as far as known. `authorized`: held, not taken. `captured`: taken. `partially_refunded`
-	// and `refunded`: some or all was given back. `voided`: the hold is gone, nothing was taken. `declined`: refused.
+	// Status `none`: nothing is held or taken as far as known. `authorized`: held, not taken. `captured`: taken, all or a part; while
+	// more is held `capturable_amount` says how much. `partially_refunded` and `refunded`: some or all was given back. `voided`: the
+	// hold is gone, nothing was taken. `declined`: refused.
 	Status PaymentStatus `json:"status"`
 
 	// ProviderReference The provider's own identifier of the payment, such as `pi_…`. Absent until the provider has told it.
@@ -472,6 +483,10 @@ type Payment struct {
 
 	// CapturedAmount What was taken, in minor units.
 	CapturedAmount int64 `json:"captured_amount"`
+
+	// CapturableAmount What is still held and `POST /v1/orders/{id}/capture` can take until `deadline_at`, in minor units. Absent when it is
+	// nothing.
+	CapturableAmount int64 `json:"capturable_amount,omitempty,omitzero"`
 
 	// RefundedAmount What was given back of it, in minor units.
 	RefundedAmount int64 `json:"refunded_amount"`
@@ -484,8 +499,10 @@ type Payment struct {
 // PayPal's approval. Either this or `method_data` is needed. A card number is refused.
 type PaymentMethod = string
 
-// PaymentMethodData What the provider's client library made of a payment method, as it came: Adyen's `paymentMethod` with encrypted fields. At most
-// 16 KiB, in place of `method`. It is never shown, and forgotten once the charge is decided. A card number is refused.
+// PaymentMethodData What the provider's client library made of a payment method, as it came: the whole `state.data` of Adyen's Drop-in or
+// Components (`paymentMethod` with encrypted fields, `browserInfo`, `origin` and whatever else it has), or its `paymentMethod`
+// alone. In place of `method`. At most 16 KiB, within the `PAYSAGA_MAX_BODY` of the whole request (64 KiB, up to 1 MiB). It is
+// never shown, and forgotten once the charge is decided. A card number is refused.
 type PaymentMethodData = json.RawMessage
 
 // PaymentRequest How the customer pays.
@@ -497,8 +514,10 @@ type PaymentRequest struct {
 	// PayPal's approval. Either this or `method_data` is needed. A card number is refused.
 	Method PaymentMethod `json:"method,omitempty,omitzero"`
 
-	// MethodData What the provider's client library made of a payment method, as it came: Adyen's `paymentMethod` with encrypted fields. At most
-	// 16 KiB, in place of `method`. It is never shown, and forgotten once the charge is decided. A card number is refused.
+	// MethodData What the provider's client library made of a payment method, as it came: the whole `state.data` of Adyen's Drop-in or
+	// Components (`paymentMethod` with encrypted fields, `browserInfo`, `origin` and whatever else it has), or its `paymentMethod`
+	// alone. In place of `method`. At most 16 KiB, within the `PAYSAGA_MAX_BODY` of the whole request (64 KiB, up to 1 MiB). It is
+	// never shown, and forgotten once the charge is decided. A card number is refused.
 	MethodData PaymentMethodData `json:"method_data,omitempty,omitzero"`
 
 	// Capture When the money is taken. `automatic` takes it at once, as part of placing the order. `manual` only holds it, for a
@@ -513,8 +532,9 @@ type PaymentRequest struct {
 	ReturnURL ReturnURL `json:"return_url,omitempty,omitzero"`
 }
 
-// PaymentStatus `none`: nothing is held or taken as far as known. `authorized`: held, not taken. `captured`: taken. `partially_refunded`
-// and `refunded`: some or all was given back. `voided`: the hold is gone, nothing was taken. `declined`: refused.
+// PaymentStatus `none`: nothing is held or taken as far as known. `authorized`: held, not taken. `captured`: taken, all or a part; while
+// more is held `capturable_amount` says how much. `partially_refunded` and `refunded`: some or all was given back. `voided`: the
+// hold is gone, nothing was taken. `declined`: refused.
 type PaymentStatus string
 
 // Problem Why a request was not carried out (RFC 9457).
@@ -750,9 +770,11 @@ type RefundID = openapi_types.UUID
 type SKU = string
 
 // StatusFilter `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
-// the goods are the customer's: the money is taken, or held where capture is manual; a held order can still be canceled, and
-// the end of the hold cancels it. `failed`: refused, nothing is taken and the stock is back, final. `canceled`: called off or
-// its time ran out, nothing is kept, final. `in_review`: a person must decide; the stock stays reserved meanwhile.
+// the goods are the customer's: the money is taken, or held where capture is manual. A held order becomes `canceled` by a cancel
+// or by the end of the hold, and a confirmed one `in_review` when its payment turns out otherwise, such as a capture that a card
+// scheme sends back. `failed`: refused, nothing is taken and the stock is back. `canceled`: called off or its time ran out,
+// nothing is kept. Both are final, but for a payment that comes about afterwards all the same: it is given back at once, and the
+// order is `processing` meanwhile. `in_review`: a person must decide; what is reserved stays reserved meanwhile.
 type StatusFilter = OrderStatus
 
 // BadRequest Why a request was not carried out (RFC 9457).
@@ -916,7 +938,7 @@ type ServerInterface interface {
 	// GetOrder See one order
 	// (GET /v1/orders/{id})
 	GetOrder(w http.ResponseWriter, r *http.Request, id OrderID)
-	// CancelOrder Give an order up before its money is taken
+	// CancelOrder Give an order up before its money is taken, or the rest of a hold
 	// (POST /v1/orders/{id}/cancel)
 	CancelOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CancelOrderParams)
 	// CaptureOrder Take held money
@@ -1009,7 +1031,7 @@ func (_ Unimplemented) GetOrder(w http.ResponseWriter, r *http.Request, id Order
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// CancelOrder Give an order up before its money is taken
+// CancelOrder Give an order up before its money is taken, or the rest of a hold
 // (POST /v1/orders/{id}/cancel)
 func (_ Unimplemented) CancelOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CancelOrderParams) {
 	w.WriteHeader(http.StatusNotImplemented)

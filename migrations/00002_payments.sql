@@ -37,11 +37,8 @@ ALTER TABLE saga_steps
 
 -- By these a provider's notice finds its saga. They cross accounts on purpose: a notice names none.
 CREATE INDEX saga_steps_by_reference ON saga_steps (provider, provider_reference) WHERE provider_reference <> '';
-CREATE INDEX saga_steps_by_sub_key ON saga_steps (sub_key) WHERE provider <> '';
-
--- Of the requests about one saga, one at a time is worked on.
-DROP INDEX idempotency_keys_by_saga;
-CREATE UNIQUE INDEX idempotency_keys_by_saga ON idempotency_keys (account_id, saga_key) WHERE status = 'PROCESSING';
+-- No two calls share an identifier: the second would be taken for a repeat of the first.
+CREATE UNIQUE INDEX saga_steps_by_sub_key ON saga_steps (sub_key) WHERE provider <> '';
 
 CREATE TABLE refunds (
     account_id text        NOT NULL,
@@ -74,9 +71,6 @@ DELETE FROM sagas WHERE kind = 'refund';
 DELETE FROM outbox_events WHERE refund_id IS NOT NULL;
 
 ALTER TABLE outbox_events DROP COLUMN refund_id;
-
-DROP INDEX idempotency_keys_by_saga;
-CREATE INDEX idempotency_keys_by_saga ON idempotency_keys (account_id, saga_key) WHERE status = 'PROCESSING';
 
 DROP INDEX saga_steps_by_reference, saga_steps_by_sub_key;
 ALTER TABLE saga_steps

@@ -2,7 +2,9 @@ package providers
 
 // RequestError is why a request cannot be sent to a provider at all. It is found without a call: nothing was done.
 type RequestError struct {
-	Field  string // "amount", "currency" or "payment.method"
+	// Field is the way to it in an order's body: "amount", "currency", "payment.method", "payment.method_data", "payment.return_url",
+	// "customer.reference"; in a continue's "details". "key" and "metadata" are made here and are nobody's to mend.
+	Field  string
 	Code   string // machine-readable, "amount_too_small"
 	Detail string // a sentence for the person who sent the request; never repeats a payment method
 }

@@ -178,7 +178,7 @@ func TestContinueOfADecidedOrderAnswersAtOnce(t *testing.T) {
 	review.refuses(goesOn, RefusedInReview)
 	undoing := awaitingLife(t, testPolicy, automatic)
 	undoing.asks(Request{Kind: RequestCancel})
-	undoing.refuses(goesOn, RefusedBusy)
+	undoing.refuses(goesOn, RefusedOver)
 }
 
 // Nothing is voided while a continue is open that may take the money; a look ends that one where it is too late to repeat it.

@@ -54,7 +54,7 @@ func Advance(s Saga, e Event, policy Policy) (Change, error) {
 	case ReservationLost:
 		f.reservationLost(e)
 	case Abandoned:
-		f.review("cannot_be_driven", fmt.Sprintf("%d drives in a row ended without writing anything.", f.saga.Unrecorded-1))
+		f.review(FindingCannotBeDriven, fmt.Sprintf("%d drives in a row ended without writing anything.", f.saga.Unrecorded-1))
 	case Late:
 		f.late(e)
 	case Contradicted:
@@ -240,9 +240,9 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome, held bool) {
 		f.nothingLearned(m, step, outcome)
 	case moveContinueFailed: // localSteps waits on
 	case moveCaptured, moveAwaitCapture, moveCaptureFailed:
-		f.capture(m, step, outcome)
+		f.captureAnswered(m, step, outcome)
 	case moveVoided, moveAwaitVoid, moveVoidRefused:
-		f.void(m, step, outcome)
+		f.voidAnswered(m, step, outcome)
 	case moveRefunded, moveAwaitRefund, moveRefundFailed:
 		f.refundAnswered(m, step, outcome)
 	default: // moveReview
@@ -260,16 +260,16 @@ func (f *fold) nothingLearned(m move, step *Step, outcome providers.Outcome) {
 }
 
 func (f *fold) unexpected(step *Step, outcome providers.Outcome) {
-	f.review("unexpected_outcome", fmt.Sprintf("The provider answered %q (%s) to the %s call.", outcome.Kind, outcome.Code, step.Name))
+	f.review(FindingUnexpectedOutcome, fmt.Sprintf("The provider answered %q (%s) to the %s call.", outcome.Kind, outcome.Code, step.Name))
 }
 
 func (f *fold) repeat(outcome providers.Outcome) {
 	if outcome.Code == providers.CodeSeveralPayments {
-		f.review("duplicate_charge", "The provider has more than one live payment under this order's key.")
+		f.review(FindingDuplicateCharge, "The provider has more than one live payment under this order's key.")
 		return
 	}
 	if f.saga.Failures > f.policy.MaxFailures {
-		f.review("tries_exhausted", fmt.Sprintf("%d turns in a row brought no answer.", f.saga.Failures))
+		f.review(FindingTriesExhausted, fmt.Sprintf("%d turns in a row brought no answer.", f.saga.Failures))
 		return
 	}
 	f.pause, f.jitter = backoff(f.saga.Failures), true
@@ -325,6 +325,7 @@ func (f *fold) begin() {
 }
 
 func (f *fold) change() Change {
+	f.saga.forget()
 	show(&f.saga, f.before.State)
 	return Change{
 		From: f.before.State, After: f.saga, Stock: f.stock, Refund: f.refund, Finding: f.finding, Pause: f.pause, Jitter: f.jitter,

@@ -81,7 +81,10 @@ func (b *bundle) newRunnerWith(c saga.Config) *saga.Runner {
 		NoticeWait: 5 * time.Minute, MaxCharges: 3,
 		MaxUnrecorded: saga.DefaultPolicy().MaxUnrecorded, // more drives than any test here loses leases
 	}
-	c.MaxInFlight, c.Logger, c.CallTimeout = 100, slog.New(slog.DiscardHandler), longTimeout
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 100
+	}
+	c.Logger, c.CallTimeout = slog.New(slog.DiscardHandler), longTimeout
 	if c.Lease == 0 {
 		c.Lease = longLease
 	}

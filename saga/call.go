@@ -62,7 +62,7 @@ func (r *Runner) send(ctx context.Context, s Saga, call Call) providers.Outcome 
 	defer cancel()
 	begun := time.Now()
 	outcome := dispatch(ctx, provider, &s, *step, call)
-	r.Logger.InfoContext(ctx, "provider called", "order_id", s.Order.ID, "provider", s.Order.Payment.Provider, "call", call,
+	r.Logger.InfoContext(ctx, "provider called", "order_id", s.Order.ID, "provider", step.Provider, "call", call,
 		"attempt", step.Attempt, "outcome", outcome.Kind, "code", outcome.Code, "duration_ms", time.Since(begun).Milliseconds())
 	return outcome
 }

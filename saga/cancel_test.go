@@ -33,7 +33,6 @@ func TestCancelInEveryState(t *testing.T) {
 		"capture is open":     {capturingLife(t), RefusedBusy, "", ""},
 		"capture is unknown":  {capturingLife(t, outcomeOf(providers.Unknown)), RefusedBusy, "", ""},
 		"capture is accepted": {capturingLife(t, outcomeOf(providers.Processing)), RefusedBusy, "", ""},
-		"captured in part":    {capturingLife(t, outcomeOf(providers.Succeeded)), RefusedCaptured, "", ""},
 		"capture was refused": {capturingLife(t, declines()), "", CallVoid, Compensating},
 		"being undone":        {undoing, RefusedOver, "", ""},
 		"in review":           {chargedLife(t, automatic, outcomeOf(providers.NotFound)), RefusedInReview, "", ""},
@@ -92,6 +91,25 @@ func checkCanceled(t *testing.T, l *life) {
 	l.asks(cancels) // again, under another key: told as it stands
 	if len(l.change.Steps) != 0 || len(l.events) != events {
 		t.Errorf("a second cancel changed %+v; events %v", l.change.Steps, l.events)
+	}
+}
+
+// What is taken stays the shop's; a cancel lets go of the rest, also where the hold cannot be looked at.
+func TestCancelAfterAPartIsCaptured(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{testPolicy, deferredPolicy()} {
+		l := heldLife(t, policy)
+		l.asks(captureRequest("part", 500, false))
+		l.refuses(cancels, RefusedBusy)
+		l.answers(CallCapture, outcomeOf(providers.Succeeded))
+		l.asks(cancels)
+		l.wants(Completed, OrderConfirmed, PaymentCaptured)
+		l.wantsMoney(500, 0)
+		l.wantsStock(StockSell)
+		l.refuses(cancels, RefusedCaptured)
+		if amount, err := refundable(l.saga, 0); amount != 500 || err != nil {
+			t.Errorf("refundable: %d, %v", amount, err)
+		}
 	}
 }
 

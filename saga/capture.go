@@ -6,8 +6,8 @@ import (
 	"paysaga/providers"
 )
 
-// capture reacts to what came of a capture call.
-func (f *fold) capture(m move, capture *Step, outcome providers.Outcome) {
+// captureAnswered reacts to what came of a capture call.
+func (f *fold) captureAnswered(m move, capture *Step, outcome providers.Outcome) {
 	switch m {
 	case moveCaptured:
 		f.captured(capture, outcome)
@@ -24,7 +24,7 @@ func (f *fold) captured(capture *Step, outcome providers.Outcome) {
 	if told := outcome.Money; told != (providers.Money{}) &&
 		(told.Currency != f.saga.Order.Currency || (told.Amount != capture.Amount && told.Amount != sum)) {
 		capture.Status = StepUnknown
-		f.review("amount_mismatch", fmt.Sprintf("The provider captured %s; %s was asked for.", told, f.money(capture.Amount)))
+		f.review(FindingAmountMismatch, fmt.Sprintf("The provider captured %s; %s was asked for.", told, f.saga.money(capture.Amount)))
 		return
 	}
 	f.capturesDone(capture.Final)
@@ -40,13 +40,12 @@ func (f *fold) capturesDone(final bool) {
 	f.waitUntilDeadline(holdPoll)
 }
 
-// captureFailed leaves the hold as it stands, unless the money had been taken and was sent back.
+// captureFailed is for a person where the money had been taken and was sent back. Else the hold stands as it is known, and the
+// drive goes on with a look: it may have ended, or somebody may have taken the money at the provider.
 func (f *fold) captureFailed(capture *Step, outcome providers.Outcome) {
 	if outcome.Code == providers.CodeCaptureFailed {
-		f.review(providers.CodeCaptureFailed, fmt.Sprintf("The card scheme sent the capture of %s back.", f.money(capture.Amount)))
-		return
+		f.review(FindingCaptureFailed, fmt.Sprintf("The card scheme sent the capture of %s back.", f.saga.money(capture.Amount)))
 	}
-	// The drive goes on with a look: the hold may have ended, or somebody may have taken the money at the provider.
 }
 
 // takeHeld makes sense of a look at held money that finds some of it taken: by our captures, or by somebody at the provider.
@@ -73,7 +72,7 @@ func (f *fold) takeHeld(charge *Step, outcome providers.Outcome) {
 		capture.ProviderReference = f.capturedAs
 		f.capturesDone(true)
 	default:
-		f.review("amount_mismatch", fmt.Sprintf("The provider tells that %s is captured; here it is %s.", f.money(taken), f.money(known)))
+		f.review(FindingAmountMismatch, fmt.Sprintf("The provider tells that %s is captured; here it is %s.", f.saga.money(taken), f.saga.money(known)))
 	}
 }
 
@@ -97,15 +96,8 @@ func (f *fold) settleOpenCapture(charge *Step, taken int64, outcome providers.Ou
 		f.capturesDone(nothingHeld && known > 0)
 	default:
 		charge.Status = StepDone
-		f.review("amount_mismatch", fmt.Sprintf("The provider tells that %s is captured (%s); here it is %s, and %s is open.",
-			f.money(taken), outcome.Code, f.money(known), f.money(capture.Amount)))
+		f.review(FindingAmountMismatch, fmt.Sprintf("The provider tells that %s is captured (%s); here it is %s, and %s is open.",
+			f.saga.money(taken), outcome.Code, f.saga.money(known), f.saga.money(capture.Amount)))
 	}
 	return true
-}
-
-// anyCaptured tells whether some of the held money is taken.
-func (f *fold) anyCaptured() bool { return f.saga.captured() > 0 }
-
-func (f *fold) money(amount int64) providers.Money {
-	return providers.Money{Amount: amount, Currency: f.saga.Order.Currency}
 }

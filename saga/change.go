@@ -1,10 +1,6 @@
 package saga
 
-import (
-	"time"
-
-	"github.com/google/uuid"
-)
+import "time"
 
 // StockEffect is what a change does to the stock that the saga holds.
 type StockEffect string
@@ -32,14 +28,6 @@ type Change struct {
 	Answer  *Answer       // to be stored under the idempotency key, if that has none yet
 	Release bool          // whether the lease is given back
 	Lease   time.Duration // how long a lease that is kept lasts from now on
-}
-
-// Finding says why a saga waits for a person.
-type Finding struct {
-	ID        uuid.UUID // given by the store
-	Kind      string    // "amount_mismatch", …
-	Detail    string    // a sentence for the operator, without personal data
-	CreatedAt time.Time // given by the store
 }
 
 // Answer is what the client gets for the request that began the saga, byte for byte, for as long as its key is kept.

@@ -10,7 +10,7 @@ import (
 // take accepts the money, after holding the provider's amount against the order's.
 func (f *fold) take(charge *Step, outcome providers.Outcome) {
 	if outcome.Code == providers.CodePartiallyRefunded {
-		f.review("refunded_at_provider", "The provider took the money and has given a part of it back, which nobody here asked for.")
+		f.review(FindingRefundedAtProvider, "The provider took the money and has given a part of it back, which nobody here asked for.")
 		return
 	}
 	if f.saga.Order.Payment.Capture == CaptureManual {
@@ -31,7 +31,7 @@ func (f *fold) rightAmount(charge *Step, outcome providers.Outcome) bool {
 		return true
 	}
 	charge.Status = StepUnknown
-	f.review("amount_mismatch", fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
+	f.review(FindingAmountMismatch, fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
 	return false
 }
 
@@ -44,7 +44,7 @@ func (f *fold) hold(charge *Step, outcome providers.Outcome, held bool) {
 	}
 	some := f.saga.captured() > 0 || outcome.Code == providers.CodePartiallyCaptured
 	if capture := f.saga.openStep(StepCapture); capture != nil && !capture.Final && some {
-		f.review("capture_unclear", fmt.Sprintf("Money is still held, which tells nothing of the capture of %s.", f.money(capture.Amount)))
+		f.review(FindingCaptureUnclear, fmt.Sprintf("Money is still held, which tells nothing of the capture of %s.", f.saga.money(capture.Amount)))
 		return
 	}
 	if f.settleOpenCapture(charge, f.saga.captured(), outcome) || f.saga.captured() == 0 && !f.rightAmount(charge, outcome) {
@@ -53,8 +53,9 @@ func (f *fold) hold(charge *Step, outcome providers.Outcome, held bool) {
 	f.startAwaiting()
 	f.saga.Order.Payment.NextAction = nil
 	if !held {
-		f.saga.DeadlineAt = f.saga.ReadAt.Add(f.policy.Windows.Hold)
+		f.saga.DeadlineAt = time.Time{}
 	}
+	f.setDeadline(f.policy.Windows.Hold)
 	f.waitUntilDeadline(holdPoll)
 }
 
@@ -120,8 +121,10 @@ func (f *fold) setDeadline(after time.Duration) {
 	}
 }
 
-// waitUntilDeadline rests, at most for a pause; past the deadline it gives the payment up.
+// waitUntilDeadline rests, at most for a pause; past the deadline it gives the payment up. A saga that a person let wait again has
+// no deadline: it gets a new one.
 func (f *fold) waitUntilDeadline(pause time.Duration) {
+	f.setDeadline(f.usualWait())
 	left := f.saga.DeadlineAt.Sub(f.saga.ReadAt)
 	switch {
 	case left <= 0:
@@ -131,6 +134,17 @@ func (f *fold) waitUntilDeadline(pause time.Duration) {
 	default:
 		f.pause = min(pause, left)
 	}
+}
+
+// usualWait is how long a payment as it stands may stay so.
+func (f *fold) usualWait() time.Duration {
+	switch charge := f.saga.step(StepCharge); {
+	case f.saga.held():
+		return f.policy.Windows.Hold
+	case charge.open() && charge.Outcome == providers.Processing:
+		return f.policy.ProcessingDeadline
+	}
+	return f.policy.AwaitDeadline
 }
 
 // giveUp undoes an order that waits, and closes a payment that is still open first.
@@ -209,8 +223,8 @@ func (f *fold) undo(outcome providers.Outcome, held bool) {
 	switch {
 	case wasHeld && outcome.Code == providers.CodeRefunded:
 		charge.Status = StepDone
-		f.review("refunded_at_provider", "The provider took the held money and has given it back, which nobody here asked for.")
-	case wasHeld && f.anyCaptured(): // the rest of the hold has ended
+		f.review(FindingRefundedAtProvider, "The provider took the held money and has given it back, which nobody here asked for.")
+	case wasHeld && f.saga.captured() > 0: // the rest of the hold has ended
 		charge.Status = StepDone
 		f.capturesDone(true)
 	case wasHeld:
@@ -224,7 +238,7 @@ func (f *fold) undo(outcome providers.Outcome, held bool) {
 // absent takes "not found" for an answer only once the provider's search cannot be behind any more.
 func (f *fold) absent(charge *Step) {
 	if charge.ProviderReference != "" {
-		f.review("payment_missing", "The provider does not know the payment that it had given an id.")
+		f.review(FindingPaymentMissing, "The provider does not know the payment that it had given an id.")
 		return
 	}
 	if !f.absenceIsConclusive(*charge) {
@@ -232,7 +246,7 @@ func (f *fold) absent(charge *Step) {
 		return
 	}
 	if charge.Code == codeRefusedAfterSend {
-		f.review("refused_after_send", "The provider refused the request after an earlier send whose end nobody knows, and finds no payment.")
+		f.review(FindingRefusedAfterSend, "The provider refused the request after an earlier send whose end nobody knows, and finds no payment.")
 		return
 	}
 	charge.Status, charge.Outcome = StepFailed, providers.NotFound
@@ -300,8 +314,20 @@ func (f *fold) overdueAt(step *Step) time.Time {
 // waitFor rests until the end of a call is overdue that the provider has accepted, or that nobody can ask about.
 func (f *fold) waitFor(step *Step) {
 	if !f.pausedUntil(f.overdueAt(step)) {
-		f.review(string(step.Name)+"_overdue", fmt.Sprintf("The provider accepted the %s and has not told its end.", step.Name))
+		f.review(overdue(step.Name), fmt.Sprintf("The provider accepted the %s and has not told its end.", step.Name))
 	}
+}
+
+// overdue is the finding about a call whose end does not come.
+func overdue(name StepName) string {
+	switch name {
+	case StepCapture:
+		return FindingCaptureOverdue
+	case StepVoid:
+		return FindingVoidOverdue
+	case StepReserve, StepRelease, StepCharge, StepRefund, StepConfirm, StepContinue: // of these, only a refund is waited for
+	}
+	return FindingRefundOverdue
 }
 
 // pausedUntil rests until a time; false when that has come.

@@ -20,8 +20,8 @@ func (f *fold) addVoid() {
 	f.saga.addStep(StepVoid, StepPending, charge.Provider).Target = charge.ProviderReference
 }
 
-// void reacts to what came of a void, of an order that is undone or of a declined payment that is closed.
-func (f *fold) void(m move, void *Step, outcome providers.Outcome) {
+// voidAnswered reacts to what came of a void, of an order that is undone or of a declined payment that is closed.
+func (f *fold) voidAnswered(m move, void *Step, outcome providers.Outcome) {
 	switch {
 	case m == moveAwaitVoid:
 		f.awaitEnd(void)
@@ -55,7 +55,7 @@ func (f *fold) voidRefused(void *Step, outcome providers.Outcome) {
 		void.Status, void.Outcome = StepPending, providers.Processing
 		f.setDeadline(refusedVoidWait)
 	default:
-		f.review("void_refused", fmt.Sprintf("The provider refused to void the payment (%s).", outcome.Code))
+		f.review(FindingVoidRefused, fmt.Sprintf("The provider refused to void the payment (%s).", outcome.Code))
 	}
 }
 
@@ -95,6 +95,9 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 	case f.before.State == Completed && m != moveRefundFailed: // still given back, as far as anybody knows
 	case m == moveAwaitRefund:
 		f.awaitEnd(refund)
+	case m == moveRefunded && outcome.Code != providers.CodeAlreadyRefunded && !f.rightRefund(refund, outcome):
+		refund.Status = StepUnknown
+		f.review(FindingAmountMismatch, fmt.Sprintf("The provider gave %s back; %s was asked for.", outcome.Money, f.saga.moneyOf(*refund)))
 	case f.saga.Kind != KindRefund:
 		f.undoneCharge()
 	case m == moveRefundFailed && f.before.State == Completed:
@@ -105,11 +108,16 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 		f.fire(fireRollBack)
 	case outcome.Code == providers.CodeAlreadyRefunded:
 		refund.Status = StepUnknown
-		f.review("refunded_at_provider", "The payment had been given back in full before, which nobody here asked for.")
+		f.review(FindingRefundedAtProvider, "The payment had been given back in full before, which nobody here asked for.")
 	default:
 		f.refund = RefundGive
 		f.fire(fireConfirm)
 	}
+}
+
+// rightRefund holds the provider's amount, where it tells one, against what was asked for.
+func (f *fold) rightRefund(refund *Step, outcome providers.Outcome) bool {
+	return outcome.Money == (providers.Money{}) || outcome.Money == f.saga.moneyOf(*refund)
 }
 
 // compensated waits for what is still being undone, or lets go of the stock.
@@ -120,8 +128,8 @@ func (f *fold) compensated() {
 			continue
 		case step.Code != providers.CodeVoidRefused:
 			f.waitFor(step)
-		case !f.pausedUntil(f.saga.DeadlineAt):
-			f.review(step.Code, "The provider refused to void the payment, and nothing has told why.")
+		default:
+			f.waitForReason()
 		}
 		return
 	}
@@ -131,6 +139,14 @@ func (f *fold) compensated() {
 		f.stock = StockRelease
 	}
 	f.fire(fireRollBack)
+}
+
+// waitForReason rests until it is clear that nobody tells why a void was refused.
+func (f *fold) waitForReason() {
+	f.setDeadline(refusedVoidWait) // a saga that a person put back has none
+	if !f.pausedUntil(f.saga.DeadlineAt) {
+		f.review(FindingVoidRefused, "The provider refused to void the payment, and nothing has told why.")
+	}
 }
 
 func (f *fold) outOfStock(e Event) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"paysaga/providers"
 	"paysaga/saga"
 )
 
@@ -45,7 +46,7 @@ func TestDrainHandsLeasesBack(t *testing.T) {
 	noTime, cancel := context.WithCancel(b.ctx)
 	cancel()
 	b.runner.Drain(noTime)
-	if done := <-came; done.err == nil || !errors.Is(done.err, context.Canceled) {
+	if done := <-came; !errors.Is(done.err, saga.ErrDraining) {
 		t.Errorf("the order that was cut off: %d, %v", done.answer.Status, done.err)
 	}
 	if s := b.get(claim); s.State != saga.Charging || stepOf(s, saga.StepCharge).Sends != 0 {
@@ -59,6 +60,29 @@ func TestDrainHandsLeasesBack(t *testing.T) {
 	}
 	b.wantState(claim, saga.Completed, saga.OrderConfirmed, saga.PaymentCaptured)
 	b.wantTaken(1, 1)
+}
+
+// A notice that is cut off is brought again, to another server.
+func TestDrainCutsANoticeOff(t *testing.T) {
+	t.Parallel()
+	b, claim := newBundle(t), claimOf("noticed")
+	b.await(claim)
+	out, came := make(chan struct{}), make(chan error, 1)
+	b.bank.hook(func(ctx context.Context, _ saga.Call) { close(out); <-ctx.Done() }, nil)
+	go func() {
+		came <- b.runner.Notify(b.ctx, refOf(claim), providers.Notice{About: providers.AboutCharge})
+	}()
+	<-out
+	noTime, cancel := context.WithCancel(b.ctx)
+	cancel()
+	b.runner.Drain(noTime)
+	if err := <-came; !errors.Is(err, saga.ErrDraining) {
+		t.Errorf("the notice: %v", err)
+	}
+	b.bank.hook(nil, nil)
+	if err := b.newRunner(b.store).Notify(b.ctx, refOf(claim), providers.Notice{About: providers.AboutCharge}); err != nil {
+		t.Errorf("the notice at another server: %v", err)
+	}
 }
 
 func TestDrainingServerHandsBackWhatItsRecoveryClaims(t *testing.T) {

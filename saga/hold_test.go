@@ -114,7 +114,7 @@ func TestCapturesThatAreRefused(t *testing.T) {
 	automatic.refuses(captureRequest("automatic", 0, true), RefusedNotHeld)
 	gone := heldLife(t, testPolicy)
 	gone.asks(Request{Kind: RequestCancel})
-	gone.refuses(captureRequest("being-undone", 0, true), RefusedNotHeld)
+	gone.refuses(captureRequest("being-undone", 0, true), RefusedOver)
 	gone.answers(CallVoid, outcomeOf(providers.Succeeded))
 	gone.refuses(captureRequest("undone", 0, true), RefusedOver)
 	review := newLife(t, testPolicy, manual())

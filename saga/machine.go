@@ -69,11 +69,34 @@ func states(list ...State) []string {
 	return names
 }
 
+// way is one way out of a state.
+type way struct {
+	from  State
+	event string
+}
+
+// ways is the table, read once: a machine made anew for each move would cost more than all else that Advance does.
+var ways = readWays()
+
+func readWays() map[way]State {
+	all := map[way]State{}
+	for _, event := range transitions {
+		for _, from := range event.Src {
+			machine := fsm.NewFSM(from, transitions, nil)
+			if err := machine.Event(context.Background(), event.Name); err != nil {
+				panic(fmt.Sprintf("the table of states leads from %s by %s to nowhere: %v", from, event.Name, err))
+			}
+			all[way{State(from), event.Name}] = State(machine.Current())
+		}
+	}
+	return all
+}
+
 // fire gives the state that follows, or an error where the table has no such way.
 func fire(from State, event string) (State, error) {
-	machine := fsm.NewFSM(string(from), transitions, nil)
-	if err := machine.Event(context.Background(), event); err != nil {
-		return from, fmt.Errorf("move saga from %s by %s: %w", from, event, err)
+	to, ok := ways[way{from, event}]
+	if !ok {
+		return from, fmt.Errorf("move saga from %s by %s: there is no such way", from, event)
 	}
-	return State(machine.Current()), nil
+	return to, nil
 }

@@ -1,10 +1,47 @@
 package saga
 
 import (
+	"context"
 	"fmt"
 
 	"paysaga/providers"
 )
+
+// Notify brings what a provider announced to the saga that it is about, and drives that as far as it goes now. The same notice may
+// come any number of times.
+//
+// Errors: ErrNotFound, ErrLeaseLost (somebody drives the saga: bring it again), ErrInReview (bring it again when a person has
+// decided), ErrDraining, and whatever keeps a change from being written: bring it again.
+func (r *Runner) Notify(ctx context.Context, ref Ref, notice providers.Notice) error {
+	_, err := r.detached(ctx, nil, func(ctx context.Context) (Answer, error) {
+		return Answer{}, r.applyNotice(ctx, ref, notice)
+	})
+	return err
+}
+
+func (r *Runner) applyNotice(ctx context.Context, ref Ref, notice providers.Notice) error {
+	s, err := r.Store.Load(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("load saga: %w", err)
+	}
+	if s.State == NeedsReview {
+		return ErrInReview
+	}
+	if s.Lease.Until.After(s.ReadAt) { // what its holder learns may be the same, or older
+		return ErrLeaseLost
+	}
+	news := hear(s, notice, r.policy(s).Windows)
+	if news.nothing() {
+		return nil
+	}
+	s, err = r.Store.Seize(ctx, ref, s.Lease.Fence, r.Lease)
+	if err != nil {
+		return fmt.Errorf("seize saga: %w", err)
+	}
+	r.Logger.InfoContext(ctx, "notice applied", "order_id", s.Order.ID, "provider", s.Order.Payment.Provider, "type", notice.Type)
+	_, err = r.driveFrom(ctx, s, inRecovery, news)
+	return err
+}
 
 // heard is what a saga makes of a notice: an event that goes in as it is, or a call that finds out. Neither: nothing new.
 type heard struct {
@@ -27,6 +64,9 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 	case s.Kind == KindRefund:
 		return s.hearOfRefund(n)
 	}
+	if h, found := s.hearOfAnother(n); found {
+		return h
+	}
 	switch n.About {
 	case providers.AboutCharge:
 		return s.hearOfCharge(n)
@@ -41,6 +81,26 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 	return heard{}
 }
 
+// hearOfAnother is about a payment that bears our key and is not the one we know by its reference. A second one that took money beside
+// ours is what must never be: a person decides. What else becomes of it is no news of ours. Where ours has moved no money, a success
+// of another can be how the customer's way ended.
+func (s *Saga) hearOfAnother(n providers.Notice) (h heard, found bool) {
+	charge := s.noticedCharge(n)
+	if charge == nil || n.Payment == "" || charge.ProviderReference == "" || charge.ProviderReference == n.Payment ||
+		n.About == providers.AboutRefund || n.About == providers.AboutOther {
+		return heard{}, false
+	}
+	took := n.About != providers.AboutVoid && (n.Outcome.Kind == providers.Succeeded || n.Outcome.Kind == providers.Authorized)
+	switch {
+	case took && (moved(charge.Outcome) || charge.Status == StepUndone):
+		return contradiction(FindingDuplicateCharge, "The provider announces a second payment (%s) under the key of payment %s.",
+			n.Payment, charge.ProviderReference), true
+	case took && n.About == providers.AboutCharge:
+		return heard{}, false
+	}
+	return heard{}, true
+}
+
 // hearHint looks at once where something is open. A refund can turn after its end.
 func (s *Saga) hearHint(n providers.Notice, windows providers.Windows) heard {
 	if s.Kind == KindRefund && s.State == Completed && n.About == providers.AboutRefund && !windows.NoLookup {
@@ -53,8 +113,8 @@ func answer(call Call, key providers.SubKey, outcome providers.Outcome) heard {
 	return heard{event: &Event{Kind: Answered, Call: call, SubKey: key, Outcome: outcome}}
 }
 
-func contradiction(code, format string, args ...any) heard {
-	return heard{event: &Event{Kind: Contradicted, Code: code, Detail: fmt.Sprintf(format, args...)}}
+func contradiction(finding, format string, args ...any) heard {
+	return heard{event: &Event{Kind: Contradicted, Code: finding, Detail: fmt.Sprintf(format, args...)}}
 }
 
 // noticed finds the attempt of a step that a notice names: by the provider's reference of the attempt itself, else by our key.
@@ -112,7 +172,7 @@ func (s *Saga) hearOfCharge(n providers.Notice) heard {
 }
 
 // hearTooLate is about money that was held or taken of a charge which had been refused or given up. A void that was carried out
-// since has found it.
+// since has found it; and of a hold that had ended by itself, or by somebody at the provider, this tells only the beginning.
 func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.Outcome) (h heard, found bool) {
 	newest := charge == s.step(StepCharge)
 	switch {
@@ -121,7 +181,7 @@ func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.O
 		newest && s.State == Compensating && s.openStep(StepVoid) != nil && charge.open() && !moved(charge.Outcome):
 		return heard{event: &Event{Kind: Late, SubKey: charge.SubKey, Payment: n.Payment, Outcome: outcome}}, true
 	case charge.Status == StepFailed && (!newest || s.State != Compensating):
-		return contradiction("charged_after_refusal", "The provider announces a payment (%s) whose charge had been refused.", n.Payment), true
+		return contradiction(FindingChargedAfterRefusal, "The provider announces a payment (%s) whose charge had been refused.", n.Payment), true
 	}
 	return heard{}, false
 }
@@ -139,7 +199,7 @@ func (s *Saga) hearOfCapture(n providers.Notice) heard {
 	case capture == nil && s.Order.Payment.Capture == CaptureManual:
 		return s.hearOfForeignCapture(n)
 	case outcome.Kind == providers.Declined && !undone && (capture == nil || capture.Status == StepDone):
-		return contradiction(providers.CodeCaptureFailed, "The provider announces that the capture of payment %s failed (%s).",
+		return contradiction(FindingCaptureFailed, "The provider announces that the capture of payment %s failed (%s).",
 			n.Payment, outcome.Code)
 	case capture != nil && capture.open() && s.State == Awaiting:
 		return answer(CallCapture, capture.SubKey, outcome)
@@ -163,7 +223,7 @@ func (s *Saga) hearOfForeignCapture(n providers.Notice) heard {
 		h.event.Capture = n.Reference
 		return h
 	}
-	return contradiction(codeCapturedAtProvider, "The provider announces a capture (%s) of %s that nobody here asked for.",
+	return contradiction(FindingCapturedAtProvider, "The provider announces a capture (%s) of %s that nobody here asked for.",
 		n.Reference, outcome.Money)
 }
 
@@ -202,16 +262,18 @@ func (s *Saga) hearOfUndoing(n providers.Notice) heard {
 	case refund.open() && s.State == Compensating:
 		return answer(CallRefund, refund.SubKey, *n.Outcome)
 	case refund.Status == StepDone && (n.Outcome.Kind == providers.Declined || n.Outcome.Kind == providers.Canceled):
-		return contradiction("refund_failed", "The provider announces that the refund of an undone order came back (%s).", n.Outcome.Code)
+		return contradiction(FindingRefundFailed, "The provider announces that the refund of an undone order came back (%s).", n.Outcome.Code)
 	}
 	return heard{}
 }
 
 // hearOfRefund is about a refund that the shop asked for. A success after a failure was sent before it.
 func (s *Saga) hearOfRefund(n providers.Notice) heard {
-	outcome := *n.Outcome
+	outcome, refund := *n.Outcome, s.step(StepRefund)
 	switch {
-	case n.About != providers.AboutRefund:
+	case n.About != providers.AboutRefund, refund == nil:
+	case n.Key != refund.SubKey && n.Reference != "" && refund.ProviderReference != "" && n.Reference != refund.ProviderReference:
+		// another refund of the payment
 	case s.State == Refunding:
 		return answer(CallRefund, "", outcome)
 	case s.State == Completed && (outcome.Kind == providers.Declined || outcome.Kind == providers.Canceled):

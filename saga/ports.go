@@ -98,7 +98,8 @@ type Provider interface {
 	LookupRefund(ctx context.Context, request providers.RefundLookupRequest) providers.Outcome
 }
 
-// Interruptible is a provider that can be closed off for a while. While Open reports true, no new order is taken on.
+// Interruptible is a provider that can be closed off for a while. While Open reports true, no new order is taken on. Requests about
+// orders that were taken on before, and refunds, are: their sagas wait until it is back.
 type Interruptible interface{ Open() bool }
 
 // Answerer writes the answer that the client gets for a saga as it stands. It is pure: the recovery worker answers in

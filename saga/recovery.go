@@ -84,12 +84,17 @@ func (w *Recovery) runOnce(ctx context.Context, acquired int) int {
 }
 
 func (w *Recovery) take(ctx context.Context, s Saga) {
+	begun := false
 	_, err := w.runner.detached(ctx, nil, func(ctx context.Context) (Answer, error) {
+		begun = true
 		return w.runner.drive(ctx, s, inRecovery)
 	})
 	switch {
 	case errors.Is(err, ErrDraining):
-		w.runner.Logger.InfoContext(ctx, "saga left to others", "error", w.runner.handBack(ctx, s))
+		if !begun { // else the drive has handed it back
+			err = w.runner.handBack(ctx, s, err)
+		}
+		w.runner.Logger.InfoContext(ctx, "saga left to others", "error", err)
 	case err != nil && ctx.Err() == nil && !errors.Is(err, ErrLeaseLost):
 		w.runner.Logger.ErrorContext(ctx, "recovery could not drive a saga", "order_id", s.Order.ID, "error", err)
 	}

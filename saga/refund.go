@@ -1,6 +1,9 @@
 package saga
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,3 +43,64 @@ const (
 	RefundFree   RefundEffect = "free"   // refunding shrinks
 	RefundReturn RefundEffect = "return" // refunded shrinks: the bank sent the money back
 )
+
+// Refund begins to give back an amount, in minor units, of a completed order; zero is all that is left. The answer is stored
+// under the claim's key.
+//
+// Errors, all of which wrote nothing: *RefusedError, ErrNotFound, ErrKeyTaken (look the key up), ErrOverloaded. The others are as for
+// Ask.
+func (r *Runner) Refund(ctx context.Context, claim Claim, order Ref, amount int64, reason string) (Answer, error) {
+	return r.untilFree(ctx, func(ctx context.Context) (Answer, error) { return r.tryRefund(ctx, claim, order, amount, reason) })
+}
+
+func (r *Runner) tryRefund(ctx context.Context, claim Claim, order Ref, amount int64, reason string) (Answer, error) {
+	s, err := r.loadOrder(ctx, order)
+	if err != nil {
+		return Answer{}, err
+	}
+	amount, err = refundable(s, amount)
+	if err != nil {
+		return Answer{}, err
+	}
+	key := Key(claim.AccountID, claim.Endpoint, claim.Key, claim.Generation)
+	refund := Saga{
+		Kind: KindRefund, AccountID: claim.AccountID, Key: key, Generation: claim.Generation, State: Started, Order: s.Order,
+		Refund:  &Refund{ID: key, OrderID: s.Order.ID, Amount: amount, Reason: reason, Status: RefundPending},
+		Pending: claim.Endpoint, ReadAt: s.ReadAt,
+	}
+	change, err := Advance(refund, Event{Kind: Resume}, r.policy(refund))
+	if err != nil {
+		return Answer{}, err
+	}
+	begun, err := r.Store.Begin(ctx, claim, change, r.Lease)
+	switch {
+	case errors.Is(err, ErrExceedsCapture): // another refund came first
+		return Answer{}, errAskedTooSoon
+	case err != nil:
+		return Answer{}, fmt.Errorf("begin refund: %w", err)
+	}
+	return r.drive(ctx, begun, inRequest)
+}
+
+// refundable checks an order as it was read; the database has the last word.
+func refundable(s Saga, amount int64) (int64, error) {
+	payment := s.Order.Payment
+	left := payment.CapturedAmount - payment.RefundedAmount - payment.RefundingAmount
+	switch {
+	case s.State == NeedsReview:
+		return 0, refusedf(RefusedInReview, "A person must decide about this order first.")
+	case s.State == RolledBack, s.State == Compensating:
+		return 0, refusedf(RefusedOver, "The order has come to nothing, or is being undone already; no money is kept.")
+	case s.State == Awaiting && s.captured() > 0:
+		return 0, refusedf(RefusedNotCaptured, "A part of the money is still held: cancel what is left, or make the last capture final, first.")
+	case s.State == Awaiting:
+		return 0, refusedf(RefusedNotCaptured, "No money is taken yet: a cancel gives the order up.")
+	case s.State != Completed:
+		return 0, refusedf(RefusedBusy, "The order is not decided yet.")
+	case amount < 0 || amount > left || left == 0:
+		return 0, refusedf(RefusedTooMuch, "%s can still be refunded.", s.money(left))
+	case amount == 0:
+		return left, nil
+	}
+	return amount, nil
+}

@@ -168,7 +168,7 @@ func TestRefundable(t *testing.T) {
 		"captured in part":       {part, 100, 0, RefusedNotCaptured},
 		"awaiting":               {scene(Awaiting, line(StepReserve, StepDone), chargeWith(StepPending)), 0, 0, RefusedNotCaptured},
 		"charging":               {order(Charging, 0, 0, 0), 0, 0, RefusedBusy},
-		"compensating":           {order(Compensating, 0, 0, 0), 0, 0, RefusedBusy},
+		"compensating":           {order(Compensating, 0, 0, 0), 0, 0, RefusedOver},
 		"came to nothing":        {order(RolledBack, 0, 0, 0), 0, 0, RefusedOver},
 		"for a person to decide": {order(NeedsReview, 1200, 0, 0), 0, 0, RefusedInReview},
 	} {

@@ -13,13 +13,13 @@ import (
 	"paysaga/providers"
 )
 
-// Errors of a runner that took nothing on.
+// Errors of a runner.
 var (
 	// ErrUnknownProvider: no provider of that name is configured.
 	ErrUnknownProvider = errors.New("provider is not configured")
 	// ErrOverloaded: as many sagas are being driven as this process may drive, or the provider is failing. Come back.
 	ErrOverloaded = errors.New("overloaded")
-	// ErrDraining: the process is about to stop. Ask another one.
+	// ErrDraining: the process is about to stop. Ask another one, which also goes on with what was begun here.
 	ErrDraining = errors.New("draining")
 	// ErrInReview: the saga waits for a person, and takes nothing before that.
 	ErrInReview = errors.New("saga is in review")
@@ -43,7 +43,7 @@ type Runner struct {
 
 	slots  chan struct{}   // of requests
 	base   context.Context //nolint:containedctx // the runner's own life: it ends when calls must be cut off
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	mu     sync.Mutex // guards draining against the group's last Wait
 	drain  bool
 	group  sync.WaitGroup
@@ -59,7 +59,7 @@ func NewRunner(c Config) (*Runner, error) {
 		return nil, errors.New("a runner needs a lease, a call timeout and limits above zero")
 	}
 	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
-	r.base, r.cancel = context.WithCancel(context.Background())
+	r.base, r.cancel = context.WithCancelCause(context.Background())
 	return r, nil
 }
 
@@ -67,8 +67,8 @@ func NewRunner(c Config) (*Runner, error) {
 // caller that goes away does not stop the saga.
 //
 // Errors, all of which wrote nothing: ErrUnknownProvider, *providers.RequestError, *UnknownSKUError, ErrKeyTaken (look
-// the key up), ErrOverloaded, ErrDraining. After ErrLeaseLost somebody else answers: look the key up. Any other error
-// leaves the saga to the recovery worker; the same request may be sent again.
+// the key up), ErrOverloaded. After ErrLeaseLost, or ErrAnswered, somebody else answers: look the key up. Any other error,
+// ErrDraining among them, can leave a saga to the recovery worker; the same request may be sent again.
 func (r *Runner) Start(ctx context.Context, claim Claim, order Order) (Answer, error) {
 	provider, ok := r.Providers[order.Payment.Provider]
 	if !ok {
@@ -112,7 +112,7 @@ func (r *Runner) Drain(ctx context.Context) {
 	case <-done:
 	case <-ctx.Done():
 	}
-	r.cancel()
+	r.cancel(ErrDraining)
 	<-done
 }
 
@@ -153,9 +153,9 @@ func (r *Runner) detached(caller context.Context, slots chan struct{}, work func
 	done := make(chan result, 1)
 	go func() {
 		defer r.leave(slots)
-		ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
-		defer cancel()
-		stop := context.AfterFunc(r.base, cancel)
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+		defer cancel(context.Canceled)
+		stop := context.AfterFunc(r.base, func() { cancel(context.Cause(r.base)) })
 		defer stop()
 		answer, err := r.guarded(ctx, work)
 		if err != nil && caller.Err() != nil {
@@ -285,7 +285,7 @@ func (r *Runner) turn(ctx context.Context, s Saga, p patience, first heard) (Cha
 		s.ReadAt = s.ReadAt.Add(time.Since(begun)).Truncate(time.Microsecond) // as fine as the database keeps time
 	}
 	if ctx.Err() != nil {
-		return Change{}, s, r.handBack(ctx, s)
+		return Change{}, s, r.handBack(ctx, s, context.Cause(ctx))
 	}
 	change, next, err := r.write(ctx, s, event, policy)
 	var short *OutOfStockError
@@ -340,12 +340,8 @@ func (r *Runner) finish(change *Change, before Saga) error {
 
 // handBack gives the lease up after the runner was told to stop. The outcome of a call that was cut off is not written:
 // whoever takes the lease next makes the same call again.
-func (r *Runner) handBack(ctx context.Context, s Saga) error {
+func (r *Runner) handBack(ctx context.Context, s Saga, cause error) error {
 	const within = 2 * time.Second // the process is about to end; a lease that is not handed back runs out by itself
-	cause := context.Cause(ctx)
-	if cause == nil {
-		cause = ErrDraining
-	}
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	err := r.Store.HandBack(fresh, Ref{s.AccountID, s.Key}, s.Lease.Fence)

@@ -80,9 +80,10 @@ func (s *Saga) chargeUndoneBy(undoing Step) *Step {
 	return newest
 }
 
-// isUndone tells that a void or a refund of a charge was carried out.
+// isUndone tells that a void or a refund of a charge was carried out, or that its hold has ended without one.
 func (s *Saga) isUndone(charge *Step) bool {
-	return slices.ContainsFunc(s.Steps, func(step Step) bool {
+	holdEnded := charge.Status == StepUndone && (moved(charge.Outcome) || charge.Outcome == providers.Canceled)
+	return holdEnded || slices.ContainsFunc(s.Steps, func(step Step) bool {
 		return (step.Name == StepVoid || step.Name == StepRefund) && step.Status == StepDone && s.chargeUndoneBy(step) == charge
 	})
 }
@@ -91,6 +92,17 @@ func (s *Saga) isUndone(charge *Step) bool {
 func (s *Saga) held() bool {
 	charge := s.step(StepCharge)
 	return s.State == Awaiting && s.Order.Payment.Capture == CaptureManual && charge != nil && charge.Status == StepDone
+}
+
+// Newest finds the newest attempt of a step; nil where there was none.
+func (s *Saga) Newest(name StepName) *Step { return s.step(name) }
+
+// Capturable is how much money is still held for a capture to take, in minor units; zero when none is.
+func (s *Saga) Capturable() int64 {
+	if !s.held() {
+		return 0
+	}
+	return s.Order.Amount - s.captured()
 }
 
 // captured is how much of the order's money is taken, in minor units.
@@ -148,7 +160,25 @@ func (s *Saga) moneyOf(step Step) providers.Money {
 	if step.Amount == 0 {
 		return s.Order.Money()
 	}
-	return providers.Money{Amount: step.Amount, Currency: s.Order.Currency}
+	return s.money(step.Amount)
+}
+
+func (s *Saga) money(amount int64) providers.Money {
+	return providers.Money{Amount: amount, Currency: s.Order.Currency}
+}
+
+// forget drops what only calls needed that are over: what the customer's way back brought, and what the provider's client library
+// made of a payment method.
+func (s *Saga) forget() {
+	for i := range s.Steps {
+		if step := &s.Steps[i]; !step.open() {
+			step.Details = ""
+		}
+	}
+	charge := s.step(StepCharge)
+	if decided := charge != nil && !charge.open(); decided || charge == nil && s.State.Ended() {
+		s.Order.Payment.MethodData = nil
+	}
 }
 
 // continueRequest is the call after the customer acted. It is the same for every repeat of an attempt.

@@ -325,9 +325,10 @@ func summarize(errs []error) error {
 	return fmt.Errorf("%s did not go as they should, the first: %w", counted(len(errs), "order"), errs[0])
 }
 
-// finishAll waits until no order is on its way any more. It gives up when that takes many times as long as it ought to.
+// finishAll waits until no order is on its way any more. It gives up when that takes many times as long as it ought to: an event that
+// was being applied when the server was killed is taken up after a minute.
 func (t *tour) finishAll(ctx context.Context) error {
-	const longest = time.Minute
+	const longest = 2 * time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("orders without an end after %s", longest))
 	defer cancel()
 	left, err := t.shop.unfinished(ctx)

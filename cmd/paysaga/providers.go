@@ -29,7 +29,7 @@ func newProviders(c config.Config) (map[string]saga.Provider, error) {
 	if c.Adyen.Configured() {
 		adapter, err := adyen.New(adyen.Config{
 			APIKey: c.Adyen.APIKey.Reveal(), MerchantAccount: c.Adyen.MerchantAccount, BaseURL: c.Adyen.BaseURL,
-			ReturnURL: c.Adyen.ReturnURL, CallTimeout: c.CallTimeout,
+			ReturnURL: c.Adyen.ReturnURL, SeveralCaptures: c.Adyen.SeveralCaptures, CallTimeout: c.CallTimeout,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("set up Adyen: %w", err)
@@ -63,7 +63,7 @@ func newWebhookEndpoints(c config.Config) (map[string]webhook.Endpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("set up Adyen's webhooks: %w", err)
 		}
-		endpoints["adyen"] = webhook.Endpoint{Parser: parser, Accepted: "[accepted]"} // Adyen sends again what is answered otherwise
+		endpoints["adyen"] = webhook.Endpoint{Parser: parser, Accepted: adyen.Accepted}
 	}
 	if c.PayPal.WebhookID != "" {
 		parser, err := paypal.NewWebhook(paypalConfig(c))

@@ -35,7 +35,10 @@ const (
 	readHeaderTimeout = 10 * time.Second
 )
 
-var errNoSchema = errors.New("the database has no schema of paysaga yet: run \"paysaga migrate up\"")
+var (
+	errNoSchema  = errors.New("the database has no schema of paysaga yet: run \"paysaga migrate up\"")
+	errOldSchema = errors.New("the database's schema is of an older paysaga: run \"paysaga migrate up\"")
+)
 
 // system is paysaga as one process runs it: the API with the webhooks, the workers, or both.
 type system struct {
@@ -108,7 +111,7 @@ func newInbox(store *postgres.Store, runner *saga.Runner, c config.Config, logge
 	}
 	inbox, err := webhook.New(webhook.Config{
 		Store: store, Runner: runner, Endpoints: endpoints,
-		Interval: c.RecoveryInterval, Concurrency: inboxConcurrency, Logger: logger,
+		Lease: c.Lease, Interval: c.RecoveryInterval, Concurrency: inboxConcurrency, Logger: logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhooks: %w", err)
@@ -116,13 +119,16 @@ func newInbox(store *postgres.Store, runner *saga.Runner, c config.Config, logge
 	return inbox, nil
 }
 
-// checkSchema says what to do where the schema is missing.
+// checkSchema says what to do where the schema is missing or old.
 func checkSchema(ctx context.Context, store *postgres.Store) error {
-	err := store.Ping(ctx)
-	if errors.Is(err, postgres.ErrNoSchema) {
+	switch err := store.Ping(ctx); {
+	case errors.Is(err, postgres.ErrNoSchema):
 		return errNoSchema
+	case errors.Is(err, postgres.ErrOldSchema):
+		return errOldSchema
+	default:
+		return err
 	}
-	return err
 }
 
 // role is which part of the system a process runs.

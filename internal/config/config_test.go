@@ -87,6 +87,7 @@ func TestLoadEverySetting(t *testing.T) {
 		"STRIPE_API_KEY=rk_live_abc\n", "STRIPE_BASE_URL=https://proxy.example.com/stripe/", "STRIPE_WEBHOOK_SECRETS=whsec_a=, whsec_b",
 		"ADYEN_API_KEY=" + adyenKey, "ADYEN_MERCHANT_ACCOUNT=Shop_EU-1.2", "ADYEN_HMAC_KEYS=" + hmacKey + "," + strings.ToLower(hmacKey),
 		"ADYEN_BASE_URL=https://1797a841fbb37ca7-Shop-checkout-live.adyenpayments.com/checkout/v71/", "ADYEN_RETURN_URL=https://shop.example.com/paid?at=adyen",
+		"ADYEN_SEVERAL_CAPTURES=true",
 		"PAYPAL_CLIENT_ID=client", "PAYPAL_CLIENT_SECRET=" + paypalSecret, "PAYPAL_WEBHOOK_ID=8PT597110X687430LKGECATA",
 		"PAYPAL_WEBHOOK_VERIFY=api", "PAYPAL_CERTIFICATE_HOSTS=certs.example.com:443, 127.0.0.1:9090", "PAYPAL_BASE_URL=https://api-m.paypal.com/",
 		"PAYSAGA_LEASE=100ms", "PAYSAGA_CALL_TIMEOUT=100ms", "PAYSAGA_RECOVERY_INTERVAL=10ms",
@@ -107,6 +108,7 @@ func TestLoadEverySetting(t *testing.T) {
 		Adyen: config.Adyen{
 			APIKey: adyenKey, MerchantAccount: "Shop_EU-1.2", HMACKeys: []config.Secret{hmacKey, config.Secret(strings.ToLower(hmacKey))},
 			BaseURL: "https://1797a841fbb37ca7-Shop-checkout-live.adyenpayments.com/checkout/v71", ReturnURL: "https://shop.example.com/paid?at=adyen",
+			SeveralCaptures: true,
 		},
 		PayPal: config.PayPal{
 			ClientID: "client", ClientSecret: paypalSecret, WebhookID: "8PT597110X687430LKGECATA", WebhookVerify: config.VerifyByAPI,

@@ -18,6 +18,7 @@ var (
 	errDatabaseURL = errors.New("is no PostgreSQL address; write it as postgres://user:password@host:5432/database")
 	errAddr        = errors.New("is no address to listen on; write it as host:port, such as 127.0.0.1:8080")
 	errBaseURL     = errors.New("is no base URL; write it as https://host or https://host/path, without user, query or fragment")
+	errBool        = errors.New("must be true or false")
 	errLogFormat   = errors.New("must be text or json")
 	errLogLevel    = errors.New("must be debug, info, warn or error")
 	errNoDuration  = errors.New("is no duration; write a number and its unit, such as 500ms, 30s or 720h")
@@ -103,6 +104,18 @@ func parseBytes(field *int64, value string, lowest, highest int64) error {
 		}
 	}
 	*field = number
+	return nil
+}
+
+func parseBool(field *bool, value string) error {
+	switch value {
+	case "true":
+		*field = true
+	case "false":
+		*field = false
+	default:
+		return errBool
+	}
 	return nil
 }
 

@@ -19,7 +19,7 @@ func stripeGroup() settingGroup {
 // adyenGroup has the HMAC keys among what is required: how a capture, a cancel or a refund ended, Adyen tells by webhook only.
 func adyenGroup() settingGroup {
 	return settingGroup{
-		names:    []string{adyenKeyName, adyenMerchantName, adyenHMACKeysName, adyenBaseURLName, adyenReturnURLName},
+		names:    []string{adyenKeyName, adyenMerchantName, adyenHMACKeysName, adyenBaseURLName, adyenReturnURLName, adyenSeveralName},
 		required: []string{adyenKeyName, adyenMerchantName, adyenHMACKeysName},
 	}
 }

@@ -11,6 +11,7 @@ const (
 	adyenHMACKeysName  = "ADYEN_HMAC_KEYS"
 	adyenBaseURLName   = "ADYEN_BASE_URL"
 	adyenReturnURLName = "ADYEN_RETURN_URL"
+	adyenSeveralName   = "ADYEN_SEVERAL_CAPTURES"
 
 	paypalClientIDName     = "PAYPAL_CLIENT_ID"
 	paypalClientSecretName = "PAYPAL_CLIENT_SECRET" //nolint:gosec // G101: the name of a setting, not its value
@@ -63,6 +64,11 @@ func adyenSettings() []setting {
 			Description: "The page to which customers come back from Adyen's redirect, if their order names none. Without it that is a " +
 				"page that does not exist.",
 		}, func(c *Config, value string) error { return parseReturnURL(&c.Adyen.ReturnURL, value) }},
+		{Setting{
+			Name: adyenSeveralName, Default: "false",
+			Description: "`true` if Adyen has switched multiple partial captures on for the account. Without it, what a first capture " +
+				"leaves of a hold is let go.",
+		}, func(c *Config, value string) error { return parseBool(&c.Adyen.SeveralCaptures, value) }},
 	}
 }
 

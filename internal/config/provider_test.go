@@ -53,6 +53,8 @@ func TestLoadRefusesProviders(t *testing.T) {
 		{"Adyen in the clear", withAdyen("ADYEN_BASE_URL=http://proxy.example.com/v71"), "ADYEN_BASE_URL: is not encrypted"},
 		{"Adyen's URL with a password", withAdyen("ADYEN_BASE_URL=https://user:" + databasePassword + "@proxy/v71"), "ADYEN_BASE_URL: is no base URL"},
 		{"a return page that is a script", withAdyen("ADYEN_RETURN_URL=javascript:alert(1)"), "ADYEN_RETURN_URL: is no web page"},
+		{"several captures of Adyen's, perhaps", withAdyen("ADYEN_SEVERAL_CAPTURES=yes"), "ADYEN_SEVERAL_CAPTURES: must be true or false"},
+		{"several captures of Adyen's alone", []string{"ADYEN_SEVERAL_CAPTURES=true"}, "ADYEN_SEVERAL_CAPTURES: is set, but"},
 		{"retention below Adyen's memory", withAdyen("PAYSAGA_RETENTION=167h"), "PAYSAGA_RETENTION: is 167h, shorter than Adyen remembers a payment, 168h"},
 
 		{"PayPal's client alone", only("PAYPAL_CLIENT_ID=client"), "PAYPAL_CLIENT_ID: is set, but PAYPAL_CLIENT_SECRET is not"},

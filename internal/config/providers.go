@@ -34,6 +34,7 @@ type Adyen struct {
 	HMACKeys        []Secret // hexadecimal; at least one
 	BaseURL         string   // with the version, without a slash at the end
 	ReturnURL       string   // where customers come back to if their order does not say; may be empty
+	SeveralCaptures bool     // of one hold: Adyen allows that to some accounts
 }
 
 // Configured tells whether orders can be paid through Adyen.

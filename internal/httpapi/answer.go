@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"paysaga/internal/httpapi/pages"
@@ -60,10 +61,15 @@ func answerContinue(s saga.Saga) (saga.Answer, error) {
 	return orderAnswer(http.StatusAccepted, s)
 }
 
-// answerCapture is about the newest capture, as no other begins before it is answered.
+// answerCapture is about the newest capture, as no other begins before it is answered. Money that goes back again is not told as
+// taken.
 func answerCapture(s saga.Saga) (saga.Answer, error) {
-	capture := newestStep(s, saga.StepCapture)
+	capture := s.Newest(saga.StepCapture)
 	switch {
+	case s.State == saga.Compensating:
+		return orderAnswer(http.StatusAccepted, s)
+	case s.State == saga.RolledBack && anyCaptured(s):
+		return problemAnswer(undone(), orderLocation(s))
 	case capture != nil && capture.Status == saga.StepDone:
 		return orderAnswer(http.StatusOK, s)
 	case s.State == saga.RolledBack:
@@ -78,15 +84,16 @@ func answerCapture(s saga.Saga) (saga.Answer, error) {
 	return orderAnswer(http.StatusAccepted, s)
 }
 
+// answerCancel is 200 as well where a part was taken before: the order is completed with it, and the rest of the hold is given up.
 func answerCancel(s saga.Saga) (saga.Answer, error) {
-	switch s.State {
-	case saga.RolledBack:
+	taken := s.Order.Payment.CapturedAmount
+	switch {
+	case s.State == saga.RolledBack, s.State == saga.Completed && 0 < taken && taken < s.Order.Amount:
 		return orderAnswer(http.StatusOK, s)
-	case saga.Completed:
+	case s.State == saga.Completed:
 		return problemAnswer(newProblem(refundInstead, "The order's money is taken; a refund gives it back."), orderLocation(s))
-	default:
-		return orderAnswer(http.StatusAccepted, s)
 	}
+	return orderAnswer(http.StatusAccepted, s)
 }
 
 func answerRefund(s saga.Saga) (saga.Answer, error) {
@@ -95,7 +102,7 @@ func answerRefund(s saga.Saga) (saga.Answer, error) {
 	switch s.State {
 	case saga.RolledBack:
 		refund := saga.Step{}
-		if newest := newestStep(s, saga.StepRefund); newest != nil {
+		if newest := s.Newest(saga.StepRefund); newest != nil {
 			refund = *newest
 		}
 		return problemAnswer(refusedBy(refundRefused, "the refund", refund, "No money was given back."), location)
@@ -112,17 +119,16 @@ func paid(s saga.Saga) bool { return s.State == saga.Completed || held(s) }
 // held tells that the order rests with its money held, or taken in part, for a capture.
 func held(s saga.Saga) bool { return s.State == saga.Awaiting && s.Order.Status == saga.OrderConfirmed }
 
+// anyCaptured tells that some of the held money was taken.
+func anyCaptured(s saga.Saga) bool {
+	return slices.ContainsFunc(s.Steps, func(step saga.Step) bool { return step.Name == saga.StepCapture && step.Status == saga.StepDone })
+}
+
 // continueOfNewestCharge is the last attempt to go on with the present payment, not with one that was declined before.
 func continueOfNewestCharge(s saga.Saga) *saga.Step {
-	var proceed *saga.Step
-	for i := range s.Steps {
-		switch s.Steps[i].Name {
-		case saga.StepContinue:
-			proceed = &s.Steps[i]
-		case saga.StepCharge:
-			proceed = nil
-		default: // about the stock, or about undoing
-		}
+	charge, proceed := s.Newest(saga.StepCharge), s.Newest(saga.StepContinue)
+	if charge == nil || proceed == nil || proceed.StartedAt.Before(charge.StartedAt) {
+		return nil
 	}
 	return proceed
 }
@@ -163,9 +169,9 @@ func refusal(s saga.Saga) *problem {
 			return newProblem(outOfStock, "%s", step.Detail)
 		}
 	}
-	charge := newestStep(s, saga.StepCharge)
+	charge := s.Newest(saga.StepCharge)
 	if charge == nil || charge.Status != saga.StepFailed || s.Order.Status == saga.OrderCanceled {
-		return newProblem(orderUndone, "The order could not be completed and was undone.")
+		return undone()
 	}
 	switch charge.Outcome {
 	case providers.Rejected:
@@ -173,8 +179,12 @@ func refusal(s saga.Saga) *problem {
 	case providers.Declined:
 		return newProblem(paymentDeclined, "The payment was declined (%s).", declineCode(s, *charge))
 	default:
-		return newProblem(orderUndone, "The order could not be completed and was undone.")
+		return undone()
 	}
+}
+
+func undone() *problem {
+	return newProblem(orderUndone, "The order could not be completed and was undone.")
 }
 
 func declineCode(s saga.Saga, charge saga.Step) string {

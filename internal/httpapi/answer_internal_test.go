@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -16,8 +17,14 @@ import (
 
 var theKey = uuid.MustParse("5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71")
 
-// standing is an order's saga in a state, after the given steps.
+// standing is an order's saga in a state, after the given steps, in their order.
 func standing(pending string, state saga.State, status saga.OrderStatus, steps ...saga.Step) saga.Saga {
+	begun := time.Date(2026, 11, 30, 9, 30, 0, 0, time.UTC)
+	attempts := map[saga.StepName]int{}
+	for i := range steps {
+		attempts[steps[i].Name]++
+		steps[i].Attempt, steps[i].StartedAt = attempts[steps[i].Name], begun.Add(time.Duration(i)*time.Second)
+	}
 	return saga.Saga{
 		Kind: saga.KindOrder, Key: theKey, State: state, Pending: pending, Steps: steps,
 		Order: saga.Order{ID: theKey, Status: status, Currency: "EUR", Amount: 3998, Payment: saga.Payment{Provider: "stripe"}},
@@ -42,6 +49,7 @@ func TestAnswers(t *testing.T) {
 	noStock := step(saga.StepReserve, saga.StepFailed, "", saga.CodeOutOfStock)
 	captured := step(saga.StepCapture, saga.StepDone, providers.Succeeded, "")
 	refused := step(saga.StepCapture, saga.StepFailed, providers.Rejected, "too_small")
+	givenBack := step(saga.StepRefund, saga.StepDone, providers.Succeeded, "")
 	sent := step(saga.StepCapture, saga.StepPending, providers.Processing, "")
 	for name, c := range map[string]struct {
 		saga     saga.Saga
@@ -66,6 +74,9 @@ func TestAnswers(t *testing.T) {
 		"continue, undone":            {standing(continueOrderEndpoint, saga.RolledBack, saga.OrderCanceled, undone), http.StatusUnprocessableEntity, "order-undone", ""},
 		"continue, refused":           {standing(continueOrderEndpoint, saga.Awaiting, saga.OrderAwaiting, open, badDetails), http.StatusUnprocessableEntity, "continue-refused", ""},
 		"continue, refused, paid":     {standing(continueOrderEndpoint, saga.Completed, saga.OrderConfirmed, paidCharge, badDetails), http.StatusOK, "", ""},
+		"continue, refused, undone":   {standing(continueOrderEndpoint, saga.RolledBack, saga.OrderCanceled, undone, badDetails), http.StatusUnprocessableEntity, "order-undone", ""},
+		"continue, in review":         {standing(continueOrderEndpoint, saga.NeedsReview, saga.OrderInReview, open, badDetails), http.StatusAccepted, "", order},
+		"continue, being undone":      {standing(continueOrderEndpoint, saga.Compensating, saga.OrderProcessing, paidCharge), http.StatusAccepted, "", order},
 		"continue, refused, then new": {standing(continueOrderEndpoint, saga.Awaiting, saga.OrderAwaiting, declined, badDetails, open), http.StatusAccepted, "", order},
 
 		"capture, done":       {standing(captureOrderEndpoint, saga.Completed, saga.OrderConfirmed, heldCharge, captured), http.StatusOK, "", ""},
@@ -73,11 +84,24 @@ func TestAnswers(t *testing.T) {
 		"capture, taken on":   {standing(captureOrderEndpoint, saga.Awaiting, saga.OrderConfirmed, heldCharge, captured, sent), http.StatusAccepted, "", order},
 		"capture, refused":    {standing(captureOrderEndpoint, saga.Awaiting, saga.OrderConfirmed, heldCharge, refused), http.StatusUnprocessableEntity, "capture-refused", ""},
 		"capture, hold ended": {standing(captureOrderEndpoint, saga.RolledBack, saga.OrderCanceled, undone, refused), http.StatusConflict, "authorization-ended", ""},
-		"capture, in review":  {standing(captureOrderEndpoint, saga.NeedsReview, saga.OrderInReview, heldCharge, sent), http.StatusAccepted, "", order},
+		"capture, given back": {standing(captureOrderEndpoint, saga.RolledBack, saga.OrderCanceled, heldCharge, captured, givenBack), http.StatusUnprocessableEntity, "order-undone", ""},
+		"capture, a part given back": {
+			standing(captureOrderEndpoint, saga.RolledBack, saga.OrderCanceled, heldCharge, captured, refused, givenBack), http.StatusUnprocessableEntity, "order-undone", "",
+		},
+		"capture, going back": {standing(captureOrderEndpoint, saga.Compensating, saga.OrderProcessing, heldCharge, captured), http.StatusAccepted, "", order},
+		"capture, refused, and the hold given up": {
+			standing(captureOrderEndpoint, saga.Compensating, saga.OrderProcessing, heldCharge, refused), http.StatusAccepted, "", order,
+		},
+		"capture, in review": {standing(captureOrderEndpoint, saga.NeedsReview, saga.OrderInReview, heldCharge, sent), http.StatusAccepted, "", order},
 
 		"cancel, done":      {standing(cancelOrderEndpoint, saga.RolledBack, saga.OrderCanceled, undone), http.StatusOK, "", ""},
 		"cancel, under way": {standing(cancelOrderEndpoint, saga.Compensating, saga.OrderProcessing, heldCharge), http.StatusAccepted, "", order},
-		"cancel, paid":      {standing(cancelOrderEndpoint, saga.Completed, saga.OrderConfirmed, paidCharge), http.StatusConflict, "refund-instead", ""},
+		"cancel, in review": {standing(cancelOrderEndpoint, saga.NeedsReview, saga.OrderInReview, heldCharge), http.StatusAccepted, "", order},
+		"cancel, of a rest": {taken(1999, standing(cancelOrderEndpoint, saga.Completed, saga.OrderConfirmed, heldCharge, captured)), http.StatusOK, "", ""},
+		"cancel, all taken": {
+			taken(3998, standing(cancelOrderEndpoint, saga.Completed, saga.OrderConfirmed, heldCharge, captured)), http.StatusConflict, "refund-instead", "",
+		},
+		"cancel, paid": {standing(cancelOrderEndpoint, saga.Completed, saga.OrderConfirmed, paidCharge), http.StatusConflict, "refund-instead", ""},
 
 		"refund, done":      {refunding(saga.Completed, saga.RefundSucceeded, saga.StepDone, ""), http.StatusCreated, "", refundsAt + theRefund.String()},
 		"refund, under way": {refunding(saga.Refunding, saga.RefundPending, saga.StepPending, ""), http.StatusAccepted, "", refundsAt + theRefund.String()},
@@ -99,6 +123,12 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// taken is a saga with a part of its money taken.
+func taken(amount int64, s saga.Saga) saga.Saga {
+	s.Order.Payment.Capture, s.Order.Payment.CapturedAmount = saga.CaptureManual, amount
+	return s
 }
 
 var theRefund = uuid.MustParse("1d9b7c52-6f0e-5a4b-8a3d-2c7e9f10b645")
@@ -133,27 +163,5 @@ func checkKind(t *testing.T, a saga.Answer, slug string) {
 	}
 	if !strings.Contains(p.Detail, reasons[slug]) {
 		t.Errorf("the reason %q is not told: %s", reasons[slug], p.Detail)
-	}
-}
-
-// Only what a client may repeat unchanged is a conflict that passes, and the page of each says what became of the key.
-func TestProblemTypes(t *testing.T) {
-	t.Parallel()
-	for slug, kind := range problemTypes {
-		if passes := slug == "request-in-progress" || slug == "order-busy"; kind.Passes != passes {
-			t.Errorf("%s passes: %t", slug, kind.Passes)
-		}
-	}
-	for reason, refusal := range refusals {
-		p := problemOf(&saga.RefusedError{Reason: reason, Detail: "Why."})
-		if p == nil || p.kind.Slug != refusal.kind.Slug || p.detail != "Why." || (p.retryAfter > 0) != (reason == saga.RefusedBusy) {
-			t.Errorf("%s is told as %+v", reason, p)
-		}
-		if kind := refusal.kind; !strings.Contains(kind.Meaning, "Nothing was done") {
-			t.Errorf("the page of %s does not say that nothing was done", kind.Slug)
-		}
-	}
-	if p := problemOf(&saga.RefusedError{Reason: "of tomorrow"}); p != nil {
-		t.Errorf("an unknown reason is told as %s", p.kind.Slug)
 	}
 }

@@ -36,14 +36,14 @@ func TestSameRequestAtOnce(t *testing.T) {
 func TestSameRequestAboutAnOrderAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		place func(*shop, *testing.T) string
+		place func(*testing.T, *shop) string
 		path  string
 		body  string
 		want  int
 	}{
-		"capture": {func(s *shop, t *testing.T) string { t.Helper(); return s.hold(t, "stripe", "pm_card_visa") }, "/capture", `{}`, http.StatusOK},
-		"cancel":  {func(s *shop, t *testing.T) string { t.Helper(); return s.hold(t, "stripe", "pm_card_visa") }, "/cancel", `{}`, http.StatusOK},
-		"refund": {func(s *shop, t *testing.T) string {
+		"capture": {func(t *testing.T, s *shop) string { t.Helper(); return s.hold(t, "stripe", "pm_card_visa") }, "/capture", `{}`, http.StatusOK},
+		"cancel":  {func(t *testing.T, s *shop) string { t.Helper(); return s.hold(t, "stripe", "pm_card_visa") }, "/cancel", `{}`, http.StatusOK},
+		"refund": {func(t *testing.T, s *shop) string {
 			t.Helper()
 			placed := s.place(t, newKeyText(), theOrder)
 			placed.order(t, http.StatusCreated)
@@ -53,7 +53,7 @@ func TestSameRequestAboutAnOrderAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			r := s.asking(newKeyText(), test.place(s, t)+test.path, test.body)
+			r := s.asking(newKeyText(), test.place(t, s)+test.path, test.body)
 			pending := make([]<-chan answer, 0, crowd)
 			for range crowd {
 				pending = append(pending, s.sending(t, r))

@@ -59,7 +59,9 @@ func (s *server) beginContinue(ctx context.Context, claim saga.Claim, id uuid.UU
 		return saga.Answer{}, unknownProvider(request.Payment.Provider)
 	}
 	if invalid, ok := errors.AsType[*providers.RequestError](err); ok {
-		return saga.Answer{}, nextPaymentProblem(invalid)
+		if p := nextPaymentProblem(invalid); p != nil {
+			return saga.Answer{}, p
+		}
 	}
 	return answer, err
 }
@@ -75,7 +77,7 @@ func nextPayment(before saga.Payment, next api.ContinuePayment) *saga.NewPayment
 // nextPaymentProblem names the place only where it is in this body: another provider may refuse the order's amount.
 func nextPaymentProblem(invalid *providers.RequestError) *problem {
 	p := paymentProblem(invalid)
-	if !strings.HasPrefix(p.errors[0].Pointer, "/payment/") {
+	if p != nil && !strings.HasPrefix(p.errors[0].Pointer, "/payment/") {
 		p.errors = nil
 	}
 	return p

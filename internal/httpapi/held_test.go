@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +17,8 @@ func (s *shop) hold(t *testing.T, provider, method string) string {
 	placed := s.place(t, newKeyText(), heldBy(provider, method))
 	order := placed.order(t, http.StatusCreated)
 	if order.Status != api.OrderStatusConfirmed || order.Payment.Status != api.PaymentStatusAuthorized ||
-		order.Payment.Capture != api.CaptureModeManual || order.Payment.CapturedAmount != 0 || order.DeadlineAt.IsZero() {
+		order.Payment.Capture != api.CaptureModeManual || order.Payment.CapturedAmount != 0 || order.Payment.CapturableAmount != 3998 ||
+		order.DeadlineAt.IsZero() {
 		t.Fatalf("order %+v", order)
 	}
 	return placed.header.Get("Location")
@@ -46,7 +48,8 @@ func TestCapture(t *testing.T) {
 	key := newKeyText()
 	first := s.send(t, s.asking(key, location+"/capture", `{}`))
 	order := first.order(t, http.StatusOK)
-	if order.Status != api.OrderStatusConfirmed || order.Payment.Status != api.PaymentStatusCaptured || !order.DeadlineAt.IsZero() {
+	if order.Status != api.OrderStatusConfirmed || order.Payment.Status != api.PaymentStatusCaptured || !order.DeadlineAt.IsZero() ||
+		strings.Contains(first.body, "capturable_amount") {
 		t.Errorf("order %+v", order)
 	}
 	if first.body != s.get(t, location).body {
@@ -87,14 +90,35 @@ func TestCaptureInParts(t *testing.T) {
 	s := newShop(t)
 	location := s.hold(t, "paypal", "vault_COMPLETED")
 	first := s.ask(t, location+"/capture", `{"amount":1000,"final":false}`).order(t, http.StatusOK)
-	if first.Payment.CapturedAmount != 1000 || first.DeadlineAt.IsZero() {
+	if first.Payment.CapturedAmount != 1000 || first.Payment.CapturableAmount != 2998 || first.DeadlineAt.IsZero() {
 		t.Errorf("order %+v", first)
 	}
-	s.ask(t, location+"/cancel", `{}`).checkRefusal(t, http.StatusConflict, "refund-instead", "")
 	s.ask(t, location+"/refunds", `{}`).checkRefusal(t, http.StatusConflict, "cancel-instead", "")
 	s.ask(t, location+"/capture", `{"amount":2999}`).checkRefusal(t, http.StatusUnprocessableEntity, "amount-too-large", "pointer /amount")
 	s.ask(t, location+"/capture", `{}`).order(t, http.StatusOK)
 	s.checkMoney(t, location, api.PaymentStatusCaptured, 3998, 0)
+}
+
+// A part is taken, more is held: a cancel completes the order with the part, and then it can be refunded.
+func TestCancelOfARest(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	location := s.hold(t, "paypal", "vault_COMPLETED")
+	s.ask(t, location+"/capture", `{"amount":1000,"final":false}`).order(t, http.StatusOK)
+	s.ask(t, location+"/refunds", `{}`).checkRefusal(t, http.StatusConflict, "cancel-instead", "")
+	key := newKeyText()
+	first := s.send(t, s.asking(key, location+"/cancel", `{}`))
+	if order := first.order(t, http.StatusOK); order.Status != api.OrderStatusConfirmed || order.Payment.CapturableAmount != 0 || !order.DeadlineAt.IsZero() {
+		t.Errorf("order %+v", order)
+	}
+	sameAnswer(t, first, s.send(t, s.asking(key, location+"/cancel", `{}`)))
+	s.checkMoney(t, location, api.PaymentStatusCaptured, 1000, 0)
+	if got := s.stock(t, "TSHIRT-M"); got != "0 of 98" {
+		t.Errorf("stock: %s", got)
+	}
+	s.ask(t, location+"/capture", `{}`).checkRefusal(t, http.StatusConflict, "nothing-to-capture", "")
+	s.ask(t, location+"/cancel", `{}`).checkRefusal(t, http.StatusConflict, "refund-instead", "")
+	decoded[api.Refund](t, s.ask(t, location+"/refunds", `{}`), http.StatusCreated)
 }
 
 // Adyen takes every capture on and tells later how it ended.

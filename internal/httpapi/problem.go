@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,14 +76,16 @@ func problemOf(err error) *problem {
 	return nil
 }
 
-// paymentProblem names the place of a field in the body of an order.
+// mendable are the fields of a request that a provider may object to. Whatever else it names was made here.
+var mendable = []string{"amount", "currency", "payment.method", "payment.method_data", "payment.return_url", "customer.reference"}
+
+// paymentProblem names the place of a field in the body of an order. It is nil where the client has none to mend.
 func paymentProblem(invalid *providers.RequestError) *problem {
-	field := invalid.Field
-	if field == "return_url" {
-		field = "payment.return_url"
+	if !slices.Contains(mendable, invalid.Field) {
+		return nil
 	}
-	detail := "The " + strings.ReplaceAll(field, ".", " ") + " " + strings.TrimSuffix(invalid.Detail, ".") + "."
-	pointer := "/" + strings.ReplaceAll(field, ".", "/")
+	detail := "The " + strings.ReplaceAll(invalid.Field, ".", " ") + " " + strings.TrimSuffix(invalid.Detail, ".") + "."
+	pointer := "/" + strings.ReplaceAll(invalid.Field, ".", "/")
 	return &problem{kind: paymentInvalid, detail: detail, errors: []api.FieldError{{Pointer: pointer, Detail: detail}}}
 }
 

@@ -28,7 +28,7 @@ var (
 		"Mend each place named in `errors`. The mended request may use the same key.")
 	keyInvalid = problemType(http.StatusBadRequest, "idempotency-key-invalid", "The Idempotency-Key is not valid",
 		"The header has a key that is empty, too short, too long or has other characters than allowed, or there are several.",
-		"Send one key of 16 to 255 characters of `A-Z a-z 0-9 . _ ~ : -`, best a UUID made once for each order.")
+		"Send one key of 16 to 255 characters of `A-Z a-z 0-9 . _ ~ : -`, best a UUID made once for each request.")
 	keyMissing = problemType(http.StatusUnprocessableEntity, "idempotency-key-missing", "The Idempotency-Key is missing",
 		"A request that changes something must say which intent it belongs to, or a repeat could charge twice.",
 		"Make a UUID when the customer presses the button, or the clerk decides, keep it with the order, and send it with every repeat.")
@@ -47,7 +47,9 @@ var (
 	methodNotAllowed = problemType(http.StatusMethodNotAllowed, "method-not-allowed", "The method does not fit the address",
 		"The address exists, the method does not apply to it.", "See the reference at `/docs`.")
 	bodyTooLarge = problemType(http.StatusRequestEntityTooLarge, "body-too-large", "The body is too large",
-		"The request's body is over the limit.", "Send fewer lines or less metadata.")
+		"The request's body is over the server's limit, which is 64 KiB unless set otherwise. Nothing was done, and the key was not used.",
+		"Send fewer lines or less metadata. Where `details` or `method_data` of a provider's client library are as large, have the operator "+
+			"raise `PAYSAGA_MAX_BODY`, up to 1 MiB; `method_data` takes 16 KiB at most.")
 	unsupportedMediaType = problemType(http.StatusUnsupportedMediaType, "unsupported-media-type", "The body is not JSON",
 		"The `Content-Type` is not `application/json`.", "Send JSON and say so in `Content-Type`.")
 	outOfStock = problemType(http.StatusUnprocessableEntity, "out-of-stock", "There is too little in stock",
@@ -79,6 +81,10 @@ var (
 	unavailable = problemType(http.StatusServiceUnavailable, "unavailable", "The service cannot take the request now",
 		"The database or the provider does not answer, or the server is about to stop or has too much to do.",
 		"Send the same request with the same key again after the seconds in `Retry-After`.")
+	_ = problemType(http.StatusBadRequest, "webhook-refused", "The webhook was refused", // package webhook answers with it
+		"A message at `/webhooks/{provider}` does not carry the provider's signature, or is none of its events. Nothing is kept of it.",
+		"Compare the webhook's secret, keys or id in the server's settings with those at the provider. The server's log says what did not "+
+			"fit. The provider sends the message again by itself.")
 	internalError = problemType(http.StatusInternalServerError, "internal-error", "Something went wrong here",
 		"The server met an error of its own. The request may or may not have begun.",
 		"Send the same request with the same key again: it gives one result. Tell the operator the request's id.")

@@ -14,17 +14,17 @@ var (
 			"key was not used.",
 		"Send the same request with the same key again after the seconds in `Retry-After`.")
 	refundInstead = problemType(http.StatusConflict, "refund-instead", "The money is taken, refund it",
-		"The order cannot be canceled any more: its money is taken, all or a part. Nothing was done.",
+		"There is nothing left to cancel: the order's money is taken, and none is held. Nothing was done.",
 		"Give the money back with `POST /v1/orders/{id}/refunds`.")
-	cancelInstead = problemType(http.StatusConflict, "cancel-instead", "No money is taken yet, cancel the order",
-		"There is nothing to give back: the order's money is not taken, or a part of it is still held. Nothing was done, and the key was not "+
-			"used.",
-		"Give the order up with `POST /v1/orders/{id}/cancel`. Where a part is taken already, make a last capture first, with `final` "+
-			"set to true.")
+	cancelInstead = problemType(http.StatusConflict, "cancel-instead", "Money is held or awaited, cancel that first",
+		"The order's money is not taken, so there is nothing to give back; or a part is taken and more is still held. Nothing was done, and "+
+			"the key was not used.",
+		"Give the order up with `POST /v1/orders/{id}/cancel`. Where a part is taken already, that completes the order with it and gives "+
+			"up the rest; then ask for the refund again.")
 	nothingToCapture = problemType(http.StatusConflict, "nothing-to-capture", "No money is held",
 		"The order's payment was not placed with `capture: manual`, is not held yet, or is taken already. Nothing was done, and the key was "+
 			"not used.",
-		"Read the order: `payment.status` is `authorized` while money is held.")
+		"Read the order: while money is held, `payment.capturable_amount` says how much a capture can take.")
 	authorizationEnded = problemType(http.StatusConflict, "authorization-ended", "The hold has ended",
 		"The bank or the provider let go of the held money before it was taken, and the order is canceled. Nothing is taken; the answer stays "+
 			"for this key.",

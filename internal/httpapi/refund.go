@@ -60,7 +60,7 @@ func (s *server) GetRefund(w http.ResponseWriter, r *http.Request, id api.OrderI
 // showRefund is a refund as the API shows it.
 func showRefund(s saga.Saga) api.Refund {
 	step := saga.Step{SubKey: saga.SubKey(s.Key, saga.StepRefund, 1)}
-	if newest := newestStep(s, saga.StepRefund); newest != nil {
+	if newest := s.Newest(saga.StepRefund); newest != nil {
 		step = *newest
 	}
 	shown := api.Refund{
@@ -73,15 +73,4 @@ func showRefund(s saga.Saga) api.Refund {
 		shown.Code = step.Code
 	}
 	return shown
-}
-
-// newestStep is the last attempt of a step; nil where there was none. Steps are in the order in which they were taken.
-func newestStep(s saga.Saga, name saga.StepName) *saga.Step {
-	var newest *saga.Step
-	for i := range s.Steps {
-		if s.Steps[i].Name == name {
-			newest = &s.Steps[i]
-		}
-	}
-	return newest
 }

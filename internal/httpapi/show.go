@@ -40,7 +40,8 @@ func showPayment(s saga.Saga) api.Payment {
 	shown := api.Payment{
 		Provider: p.Provider, Capture: api.CaptureMode(cmp.Or(p.Capture, saga.CaptureAutomatic)), Status: api.PaymentStatus(p.Status),
 		ProviderReference: p.ProviderReference,
-		CapturedAmount:    p.CapturedAmount, RefundedAmount: p.RefundedAmount, Identifier: chargeIdentifier(s),
+		CapturedAmount:    p.CapturedAmount, CapturableAmount: s.Capturable(), RefundedAmount: p.RefundedAmount,
+		Identifier: chargeIdentifier(s),
 	}
 	if p.Decline != nil {
 		shown.Decline = &api.Decline{Code: p.Decline.Code, Bank: p.Decline.Bank, Hard: p.Decline.Hard}
@@ -50,7 +51,7 @@ func showPayment(s saga.Saga) api.Payment {
 
 // chargeIdentifier is the sub-key of the newest charge, or the one that a charge would have had.
 func chargeIdentifier(s saga.Saga) string {
-	if charge := newestStep(s, saga.StepCharge); charge != nil {
+	if charge := s.Newest(saga.StepCharge); charge != nil {
 		return string(charge.SubKey)
 	}
 	return string(saga.SubKey(s.Key, saga.StepCharge, 1))

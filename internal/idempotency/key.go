@@ -39,7 +39,7 @@ func ParseKey(values []string) (string, error) {
 		}
 	}
 	if key == "" {
-		return "", &KeyError{"The Idempotency-Key is empty; send a new UUID for each order and the same one for its repeats."}
+		return "", &KeyError{"The Idempotency-Key is empty; send a new UUID for each request and the same one for its repeats."}
 	}
 	if i := strings.IndexFunc(key, func(c rune) bool { return !keyCharacter(c) }); i >= 0 {
 		return "", &KeyError{fmt.Sprintf("The Idempotency-Key has a character at place %d that is none of A-Z a-z 0-9 . _ ~ : -", i+1)}

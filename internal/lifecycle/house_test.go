@@ -104,7 +104,7 @@ func newHouse(t *testing.T, options sandbox.Options) *house {
 	t.Cleanup(func() { h.sandbox.Close(); server.Close() })
 	h.client = server.Client()
 	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	h.newAdapters()
+	h.newAdapters(options.AdyenSeveralCaptures)
 	h.exec(`INSERT INTO accounts (id) VALUES ($1)`, shop)
 	h.openFront(t)
 	return h.fresh(t)
@@ -168,12 +168,13 @@ func newPool(t *testing.T) *pgxpool.Pool {
 
 // newAdapters makes them as production does, and the parsers of their webhooks. A message is judged by the time at which it came
 // out of the sandbox, as its sender would sign each repeat anew.
-func (h *house) newAdapters() {
+func (h *house) newAdapters(severalCaptures bool) {
 	h.Helper()
 	stripeAdapter, err := stripe.New(stripe.Config{APIKey: "sk_test_lifecycle", BaseURL: h.url + "/stripe", CallTimeout: callTimeout})
 	h.must(err)
 	adyenAdapter, err := adyen.New(adyen.Config{
 		APIKey: "lifecycle", MerchantAccount: merchant, BaseURL: h.url + "/adyen/v71", CallTimeout: callTimeout,
+		SeveralCaptures: severalCaptures,
 	})
 	h.must(err)
 	config := paypal.Config{

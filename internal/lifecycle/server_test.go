@@ -37,7 +37,8 @@ func (h *house) newServer() *server {
 	})
 	h.must(err)
 	s.inbox, err = webhook.New(webhook.Config{
-		Store: s.store, Runner: s.runner, Endpoints: h.endpoints, Interval: time.Millisecond, Concurrency: 1, Logger: h.logger,
+		Store: s.store, Runner: s.runner, Endpoints: h.endpoints, Lease: time.Minute,
+		Interval: time.Millisecond, Concurrency: 1, Logger: h.logger,
 	})
 	h.must(err)
 	return s

@@ -24,7 +24,7 @@ const sagaColumns = `
 	s.kind, s.key, s.generation, s.state, s.failures, s.drives, s.unrecorded, s.deadline_at, s.next_attempt_at, s.lock_version,
 	s.locked_until, s.created_at, s.updated_at, now(),
 	COALESCE((SELECT k.endpoint FROM idempotency_keys k
-		WHERE k.account_id = s.account_id AND k.saga_key = s.key AND k.status = 'PROCESSING'), ''),
+		WHERE k.account_id = s.account_id AND k.saga_key = s.key AND k.status = 'PROCESSING' LIMIT 1), ''),
 	f.amount, f.reason, f.status, f.created_at, f.updated_at`
 
 func (s *Store) scanSaga(row pgx.CollectableRow) (saga.Saga, error) {
@@ -153,10 +153,11 @@ func (s *Store) queueOrder(batch *pgx.Batch, after *saga.Saga, begun *time.Time)
 
 // queueOrderUpdate writes what a saga may change about its order. What was ordered never changes. How it is paid changes only
 // with another attempt to charge. What refunds have made of the money is theirs to write: from the order's completion on its own
-// saga leaves it alone, and refunding_amount is never written here.
+// saga leaves it alone, and refunding_amount is never written here. No change begins in review: it waits for a person, and what that
+// person puts back begins where it was put.
 func (s *Store) queueOrderUpdate(batch *pgx.Batch, after *saga.Saga, change saga.Change) error {
 	o := &after.Order
-	if change.From == saga.Completed || change.From == saga.NeedsReview {
+	if change.From == saga.Completed {
 		batch.Queue(`UPDATE orders SET status = $3, updated_at = GREATEST(updated_at, $4) WHERE account_id = $1 AND id = $2`,
 			after.AccountID, o.ID, o.Status, o.UpdatedAt)
 		return nil
@@ -179,8 +180,7 @@ func (s *Store) queueOrderUpdate(batch *pgx.Batch, after *saga.Saga, change saga
 		}
 		set += `, payment_provider = $11, payment_method = $12, return_url = $13, payment_data = $14`
 		arguments = append(arguments, o.Payment.Provider, o.Payment.Method, o.Payment.ReturnURL, data)
-	case o.Payment.MethodData != nil && chargeDecided(after):
-		o.Payment.MethodData = nil
+	case o.Payment.MethodData == nil:
 		set += `, payment_data = NULL`
 	}
 	batch.Queue(`UPDATE orders SET `+set+` WHERE account_id = $1 AND id = $2`, arguments...)
@@ -194,23 +194,9 @@ func chargesAnew(steps []saga.Step) bool {
 	})
 }
 
-// chargeDecided tells whether the newest attempt to charge has come to an end, or will never be made.
-func chargeDecided(g *saga.Saga) bool {
-	decided, newest := g.State.Ended(), 0
-	for _, step := range g.Steps {
-		if step.Name == saga.StepCharge && step.Attempt > newest {
-			decided, newest = finished(step), step.Attempt
-		}
-	}
-	return decided
-}
-
-// sealData seals what the provider's client library made, which is kept only until the charge is decided.
+// sealData seals what the provider's client library made.
 func (s *Store) sealData(g *saga.Saga) ([]byte, error) {
 	payment := &g.Order.Payment
-	if chargeDecided(g) {
-		payment.MethodData = nil
-	}
 	if payment.MethodData == nil {
 		return nil, nil
 	}

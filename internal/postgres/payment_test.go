@@ -215,8 +215,9 @@ func TestStepsThatBeganTogether(t *testing.T) {
 	b := newBundle(t)
 	s := b.seize(b.held("taken"))
 	taken := b.apply(b.outcome(s, saga.CallLookup, succeeded)) // by a person at the provider
-	var names []saga.StepName
-	for _, step := range b.load(taken).Steps {
+	steps := b.load(taken).Steps
+	names := make([]saga.StepName, 0, len(steps))
+	for _, step := range steps {
 		names = append(names, step.Name)
 	}
 	want := []saga.StepName{saga.StepReserve, saga.StepCharge, saga.StepCapture, saga.StepConfirm}

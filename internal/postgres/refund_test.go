@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,7 +162,7 @@ func TestRefundIsRefused(t *testing.T) {
 		account string
 	}{
 		"more than was captured":  {func(b *bundle) saga.Saga { return b.confirmed("order") }, 1201, account},
-		"more than a counter":     {func(b *bundle) saga.Saga { return b.confirmed("order") }, 1<<63 - 1, account},
+		"more than a counter":     {func(b *bundle) saga.Saga { s := b.confirmed("order"); b.refund(s, "first", 700); return s }, 1<<63 - 1, account},
 		"more than is left":       {func(b *bundle) saga.Saga { s := b.confirmed("order"); b.refund(s, "first", 700); return s }, 501, account},
 		"of another account":      {func(b *bundle) saga.Saga { return b.confirmed("order") }, 100, "shop2"},
 		"while it charges":        {func(b *bundle) saga.Saga { return b.begin("order") }, 100, account},
@@ -265,6 +266,19 @@ func TestOrdersSagaLeavesTheSumsToRefunds(t *testing.T) {
 	b.wantSums(order, 0, 300, saga.PaymentPartiallyRefunded)
 }
 
+// waitsForALock reports whether somebody comes to wait for a lock before there is a result.
+func (b *bundle) waitsForALock(result <-chan error) bool {
+	b.t.Helper()
+	for len(result) == 0 {
+		waiting := b.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+			WHERE NOT granted AND datname = current_database()`)
+		if waiting > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // A hold waits for whoever moves the order's saga on, and then sees where it stands.
 func TestRefundWaitsForTheOrdersSaga(t *testing.T) {
 	t.Parallel()
@@ -290,10 +304,7 @@ func TestRefundWaitsForTheOrdersSaga(t *testing.T) {
 			}
 			began := make(chan error, 1)
 			go func() { _, err := b.store.Begin(b.ctx, claim, change, lease); began <- err }()
-			for len(began) == 0 && b.count(`SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-				WHERE NOT granted AND datname = current_database()`) == 0 {
-			}
-			if len(began) != 0 {
+			if !b.waitsForALock(began) {
 				t.Error("the refund did not wait")
 			}
 			finish := review.Rollback
@@ -376,6 +387,28 @@ func TestReadingRefunds(t *testing.T) {
 	orders, err := b.store.ListOrders(b.ctx, account, saga.OrderFilter{Limit: 10})
 	if err != nil || len(orders) != 2 {
 		t.Errorf("%d orders, %v; want 2", len(orders), err)
+	}
+}
+
+// What is found about a refund is told with its order, and names it.
+func TestTimelineTellsOfRefunds(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order, other := b.confirmed("order"), b.confirmed("other")
+	refund := b.refund(order, "one", 300)
+	b.apply(b.outcome(refund, saga.CallRefund, providers.Outcome{Kind: providers.NotFound}))
+	timeline, err := b.store.Timeline(b.ctx, account, order.Key)
+	if err != nil || len(timeline.Findings) != 1 {
+		t.Fatalf("findings %+v, %v", timeline.Findings, err)
+	}
+	if got := timeline.Findings[0]; got.Kind != saga.FindingUnexpectedOutcome || !strings.HasPrefix(got.Detail, "Refund "+refund.Key.String()+": The provider ") {
+		t.Errorf("finding %+v", got)
+	}
+	seized := b.seize(b.load(other))
+	b.apply(finish(b.advance(seized, saga.Event{Kind: saga.Contradicted, Code: saga.FindingCaptureFailed, Detail: "It failed."}), seized))
+	timeline, err = b.store.Timeline(b.ctx, account, other.Key)
+	if err != nil || len(timeline.Findings) != 1 || timeline.Findings[0].Detail != "It failed." {
+		t.Errorf("an order's own findings %+v, %v", timeline.Findings, err)
 	}
 }
 

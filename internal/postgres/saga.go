@@ -69,8 +69,8 @@ func queueSaga(batch *pgx.Batch, after *saga.Saga, lease time.Duration) {
 		after.AccountID, after.Key, after.Order.ID, after.Generation, after.State, after.State.Ended(), lease, after.Kind)
 }
 
-// Ask takes the claim before the lease: a repeat of the same request finds its key taken, not the saga busy. The unique index
-// on a saga's unanswered keys is what lets one request in at a time.
+// Ask takes the claim before the lease: a repeat of the same request finds its key taken, not the saga busy. The fence
+// lets one request in at a time: of two, the second waits for the saga's row and finds another number there.
 func (s *Store) Ask(ctx context.Context, claim saga.Claim, change saga.Change, lease time.Duration) (saga.Saga, error) {
 	after := change.After
 	after.Lease.Fence++
@@ -87,10 +87,12 @@ func (s *Store) Ask(ctx context.Context, claim saga.Claim, change saga.Change, l
 				unrecorded = CASE WHEN $10 THEN 0 ELSE 1 END, updated_at = now(), locked_until = now() + $8::interval,
 				next_attempt_at = CASE WHEN $9 THEN NULL WHEN $10 THEN now() + $11::interval ELSE now() + $8::interval END
 			WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND state = $4 AND locked_until <= now()
+				AND NOT EXISTS (SELECT 1 FROM idempotency_keys k -- an earlier request that has no answer yet
+					WHERE k.account_id = $1 AND k.saga_key = $2 AND k.status = 'PROCESSING' AND (k.endpoint, k.key) <> ($12, $13))
 			RETURNING drives)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`'), max(drives), now() FROM taken`,
 		after.AccountID, after.Key, change.After.Lease.Fence, change.From, after.State, after.Failures, nullTime(after.DeadlineAt),
-		lease, after.State.Ended(), change.Release, change.Pause,
+		lease, after.State.Ended(), change.Release, change.Pause, claim.Endpoint, claim.Key,
 	).QueryRow(func(row pgx.Row) error {
 		return row.Scan(nil, &after.Drives, &written)
 	})
@@ -260,15 +262,15 @@ func (s *Store) fill(ctx context.Context, sagas []saga.Saga) error {
 	return nil
 }
 
-// Timeline reads the saga of an order. Errors: saga.ErrNotFound.
+// Timeline reads the saga of an order, with what was found about that and about its refunds. Errors: saga.ErrNotFound.
 func (s *Store) Timeline(ctx context.Context, account string, orderID uuid.UUID) (saga.Timeline, error) {
 	g, err := s.GetOrder(ctx, account, orderID)
 	if err != nil {
 		return saga.Timeline{}, err
 	}
 	rows, err := s.pool.Query(ctx, `
-		SELECT id, kind, detail, created_at FROM findings WHERE account_id = $1 AND saga_key = $2 AND resolved_at IS NULL
-		ORDER BY created_at`, account, orderID)
+		SELECT id, kind, CASE saga_key WHEN order_id THEN detail ELSE 'Refund ' || saga_key || ': ' || detail END, created_at
+		FROM findings WHERE account_id = $1 AND order_id = $2 AND resolved_at IS NULL ORDER BY created_at, id`, account, orderID)
 	if err != nil {
 		return saga.Timeline{}, fmt.Errorf("read findings: %w", mapError(err))
 	}

@@ -57,18 +57,26 @@ const statementTimeout = "10000"
 // connectTimeout is well below a client's patience, so that a request meets a dead database as an error, not as silence.
 const connectTimeout = 5 * time.Second
 
-// ErrNoSchema tells that the database has no tables of paysaga.
-var ErrNoSchema = errors.New("the database has no schema of paysaga")
+// What is wrong with the schema of a database that answers.
+var (
+	// ErrNoSchema tells that the database has no tables of paysaga.
+	ErrNoSchema = errors.New("the database has no schema of paysaga")
+	// ErrOldSchema tells that the database has tables of paysaga, but not all that this version works with.
+	ErrOldSchema = errors.New("the database's schema is of an older paysaga")
+)
 
-// Ping reports whether the database answers and has its schema. Errors: ErrNoSchema.
+// Ping reports whether the database answers and has its schema. Errors: ErrNoSchema, ErrOldSchema.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, `SELECT 1 FROM sagas LIMIT 0`)
-	const undefinedTable = "42P01"
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == undefinedTable {
-		return ErrNoSchema
-	}
-	if err != nil {
+	var first, newest bool // the first schema's table, and the newest one's
+	row := s.pool.QueryRow(ctx, `SELECT to_regclass('sagas') IS NOT NULL, to_regclass('webhook_events') IS NOT NULL`)
+	if err := row.Scan(&first, &newest); err != nil {
 		return fmt.Errorf("ask the database: %w", mapError(err))
+	}
+	switch {
+	case !first:
+		return ErrNoSchema
+	case !newest:
+		return ErrOldSchema
 	}
 	return nil
 }
@@ -143,8 +151,6 @@ func brokenConstraint(name string) error {
 		return errOutOfStock
 	case "orders_refunds_within_captured":
 		return errOverRefund
-	case "idempotency_keys_by_saga": // an earlier request about the saga has no answer yet
-		return saga.ErrLeaseLost
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (b *bundle) newInbox() *webhook.Inbox {
 	}
 	endpoints["adyen"] = webhook.Endpoint{Parser: b.parsers["adyen"], Accepted: adyen.Accepted}
 	inbox, err := webhook.New(webhook.Config{
-		Store: b.store, Runner: b.runner, Endpoints: endpoints, Interval: 10 * time.Millisecond, Concurrency: 8,
+		Store: b.store, Runner: b.runner, Endpoints: endpoints, Lease: time.Minute, Interval: 10 * time.Millisecond, Concurrency: 8,
 		Logger: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -115,7 +115,6 @@ func TestStorable(t *testing.T) {
 			n.Outcome.Decline.Code, n.Outcome.Decline.Bank = text, text
 		}
 	}
-	hashed := func(text string) string { return storable(providers.Notice{ID: text, At: now}, now).ID }
 	tests := map[string]struct{ given, want providers.Notice }{
 		"plain":           {plain, plain},
 		"too long":        {with(set(long, long)), with(set("", hashed(long)))},
@@ -132,6 +131,10 @@ func TestStorable(t *testing.T) {
 		if diff := cmp.Diff(test.want, storable(test.given, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+	unnamed := func(payment string) string { return storable(providers.Notice{Payment: payment, At: now}, now).ID }
+	if one, two := unnamed("pay_1"), unnamed("pay_2"); one == "" || one == two || one != unnamed("pay_1") {
+		t.Errorf("events without an ID are named %q and %q", one, two)
 	}
 	if one, two := hashed(long), hashed(long+"y"); one == two || len(one) > maxTextLength || one != hashed(long) {
 		t.Errorf("hashed as %s and %s", one, two)

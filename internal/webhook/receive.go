@@ -117,14 +117,28 @@ type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
+	Detail string `json:"detail"`
 }
 
+// Each type has a page at its address, which package httpapi gives; a test there holds these against the pages.
 var (
-	refused          = problem{"/problems/webhook-refused", "The webhook was refused", http.StatusBadRequest}
-	notFound         = problem{"/problems/not-found", "There is no such thing", http.StatusNotFound}
-	methodNotAllowed = problem{"/problems/method-not-allowed", "The method does not fit the address", http.StatusMethodNotAllowed}
-	bodyTooLarge     = problem{"/problems/body-too-large", "The body is too large", http.StatusRequestEntityTooLarge}
-	unavailable      = problem{"/problems/unavailable", "The service cannot take the request now", http.StatusServiceUnavailable}
+	refused = problem{
+		"/problems/webhook-refused", "The webhook was refused", http.StatusBadRequest,
+		"The message does not carry its provider's signature, or is none of its events. Nothing is kept.",
+	}
+	notFound = problem{
+		"/problems/not-found", "There is no such thing", http.StatusNotFound, "No provider of this name is set up for webhooks.",
+	}
+	methodNotAllowed = problem{
+		"/problems/method-not-allowed", "The method does not fit the address", http.StatusMethodNotAllowed, "Webhooks are sent with POST.",
+	}
+	bodyTooLarge = problem{
+		"/problems/body-too-large", "The body is too large", http.StatusRequestEntityTooLarge, "The message has more than 1 MiB.",
+	}
+	unavailable = problem{
+		"/problems/unavailable", "The service cannot take the request now", http.StatusServiceUnavailable,
+		"The message could not be verified and kept now. Send it again.",
+	}
 )
 
 func refuse(w http.ResponseWriter, p problem) {
@@ -133,7 +147,7 @@ func refuse(w http.ResponseWriter, p problem) {
 	}
 	body, err := json.Marshal(p)
 	if err != nil {
-		body = []byte(emptyObject) // cannot be: a problem is two texts and a number
+		body = []byte(emptyObject) // cannot be: a problem is three texts and a number
 	}
 	send(w, p.Status, "application/problem+json", body)
 }

@@ -49,7 +49,8 @@ func TestRefusedMessages(t *testing.T) {
 			}[provider],
 			"empty": {provider, http.Header{}, ""},
 		} {
-			const want = `{"type":"/problems/webhook-refused","title":"The webhook was refused","status":400}`
+			const want = `{"type":"/problems/webhook-refused","title":"The webhook was refused","status":400,"detail":` +
+				`"The message does not carry its provider's signature, or is none of its events. Nothing is kept."}`
 			got := b.send(m)
 			if got.status != http.StatusBadRequest || got.header.Get("Content-Type") != "application/problem+json" || got.body != want {
 				t.Errorf("%s, %s: %d %s", provider, name, got.status, got.body)
@@ -233,6 +234,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"no store":            func(c *webhook.Config) { c.Store = nil },
 		"no runner":           func(c *webhook.Config) { c.Runner = nil },
 		"no logger":           func(c *webhook.Config) { c.Logger = nil },
+		"no lease":            func(c *webhook.Config) { c.Lease = 0 },
 		"no interval":         func(c *webhook.Config) { c.Interval = 0 },
 		"no concurrency":      func(c *webhook.Config) { c.Concurrency = 0 },
 		"no parser":           func(c *webhook.Config) { c.Endpoints = map[string]webhook.Endpoint{"stripe": {}} },

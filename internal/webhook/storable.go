@@ -3,6 +3,7 @@ package webhook
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,9 +23,10 @@ const firstYear, lastYear = 2000, 9999
 // storable is a notice as the database can keep it. A signature tells who sent an event, not that each text in it is one: an
 // event that could never be stored would be sent for days. What does not fit could name nothing of ours.
 func storable(n providers.Notice, now time.Time) providers.Notice {
-	if !fits(n.ID, maxTextLength) {
-		sum := sha256.Sum256([]byte(n.ID))
-		n.ID = "sha256:" + hex.EncodeToString(sum[:])
+	if n.ID == "" { // what the event says tells it from others
+		n.ID = hashed(fmt.Sprint(n.Type, "\x00", n.About, "\x00", n.Key, "\x00", n.Payment, "\x00", n.Reference, "\x00", n.At.UnixNano()))
+	} else if !fits(n.ID, maxTextLength) {
+		n.ID = hashed(n.ID)
 	}
 	if year := n.At.UTC().Year(); year < firstYear || year > lastYear {
 		n.At = now
@@ -41,6 +43,11 @@ func storable(n providers.Notice, now time.Time) providers.Notice {
 		n.Outcome = storableOutcome(*n.Outcome)
 	}
 	return n
+}
+
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // storableOutcome leaves out what the customer must do: it can hold a secret, and is not an event's to tell.

@@ -87,11 +87,14 @@ type Endpoint struct {
 
 // Config sets up an Inbox.
 type Config struct {
-	Store       Store
-	Runner      Runner
-	Endpoints   map[string]Endpoint // by provider
-	Interval    time.Duration       // between two looks when nothing is due; what this process stores is taken up at once
-	Concurrency int                 // events applied at once, and so the most that one look claims
+	Store     Store
+	Runner    Runner
+	Endpoints map[string]Endpoint // by provider
+	// Lease is how long an event belongs to the worker that claimed it, and so how long those of a process that died wait. It should
+	// be longer than a saga is mostly driven; two workers at one event do no harm, as a saga takes it once.
+	Lease       time.Duration
+	Interval    time.Duration // between two looks when nothing is due; what this process stores is taken up at once
+	Concurrency int           // events applied at once, and so the most that one look claims
 	Logger      *slog.Logger
 }
 
@@ -108,8 +111,8 @@ type Inbox struct {
 
 // New checks the configuration.
 func New(c Config) (*Inbox, error) {
-	if c.Store == nil || c.Runner == nil || c.Logger == nil || c.Interval <= 0 || c.Concurrency <= 0 {
-		return nil, errors.New("a webhook inbox needs a store, a runner, a logger, an interval and a concurrency")
+	if c.Store == nil || c.Runner == nil || c.Logger == nil || c.Lease <= 0 || c.Interval <= 0 || c.Concurrency <= 0 {
+		return nil, errors.New("a webhook inbox needs a store, a runner, a logger, a lease, an interval and a concurrency")
 	}
 	inbox := &Inbox{
 		Config: c, verifying: make(map[string]chan struct{}, len(c.Endpoints)), slots: make(chan struct{}, c.Concurrency),

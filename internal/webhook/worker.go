@@ -13,13 +13,8 @@ import (
 	"paysaga/saga"
 )
 
-const (
-	// lease is how long an event belongs to the worker that claimed it: longer than a saga is driven unless a provider does not
-	// answer, and as long as the events of a process that died wait. Two workers at one event do no harm: a saga takes it once.
-	lease = time.Minute
-	// settleTimeout is for writing what came of an attempt while the process stops. What is not written is tried again.
-	settleTimeout = 3 * time.Second
-)
+// settleTimeout is for writing what came of an attempt while the process stops. What is not written is tried again.
+const settleTimeout = 3 * time.Second
 
 // Run applies events until ctx ends or the runner drains, and returns when its last attempt has. A database that is away is
 // waited for.
@@ -67,7 +62,7 @@ func (b *Inbox) acquire(ctx context.Context) int {
 // runOnce claims due events for the slots that were acquired, starts to apply them, frees the other slots, and returns how many
 // events there were. It calls stop when the runner takes nothing any more.
 func (b *Inbox) runOnce(ctx context.Context, acquired int, attempts *sync.WaitGroup, stop func()) int {
-	due, err := b.Store.ClaimEvents(ctx, acquired, lease)
+	due, err := b.Store.ClaimEvents(ctx, acquired, b.Lease)
 	if err != nil && ctx.Err() == nil {
 		b.Logger.ErrorContext(ctx, "webhook events cannot be claimed", "error", err)
 	}

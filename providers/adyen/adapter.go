@@ -58,8 +58,9 @@ const (
 
 // Adapter is Adyen as the saga sees it. It is safe for concurrent use.
 type Adapter struct {
-	client    *client
-	returnURL string
+	client          *client
+	returnURL       string
+	severalCaptures bool
 }
 
 // New makes an adapter, or gives an error that wraps ErrConfig and says what is wrong with the settings. It makes no call.
@@ -68,15 +69,15 @@ func New(config Config) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{client: newClient(config), returnURL: config.ReturnURL}, nil
+	return &Adapter{client: newClient(config), returnURL: config.ReturnURL, severalCaptures: config.SeveralCaptures}, nil
 }
 
 // Name is "adyen".
 func (*Adapter) Name() string { return "adyen" }
 
 // Windows are Adyen's limits in time. There is no search, hence none that lags.
-func (*Adapter) Windows() providers.Windows {
-	return providers.Windows{Repost: repostWindow, NoLookup: true, Hold: holdTime}
+func (a *Adapter) Windows() providers.Windows {
+	return providers.Windows{Repost: repostWindow, NoLookup: true, OneCapture: !a.severalCaptures, Hold: holdTime}
 }
 
 // Check tells whether a charge could be sent at all: nil, or a *providers.RequestError. It makes no call.
@@ -170,7 +171,7 @@ func checkIdentifiers(request providers.ChargeRequest) error {
 	case len(request.SagaKey) > maxMetadataValue || len(request.OrderID) > maxMetadataValue:
 		return &providers.RequestError{Field: "metadata", Code: codeMetadataTooLong, Detail: "is over 80 characters"}
 	case request.ReturnURL != "" && !isWebPage(request.ReturnURL):
-		return &providers.RequestError{Field: "return_url", Code: codeReturnURLInvalid, Detail: "must begin with https:// or http://"}
+		return &providers.RequestError{Field: "payment.return_url", Code: codeReturnURLInvalid, Detail: "must begin with https:// or http://"}
 	default:
 		return nil
 	}

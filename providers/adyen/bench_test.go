@@ -46,6 +46,7 @@ func newBenchWith(t *testing.T, options sandbox.Options) bench {
 	t.Cleanup(func() { simulated.Close(); server.Close(); shop.Close() })
 	adapter, err := adyen.New(adyen.Config{
 		APIKey: "AQEkey", MerchantAccount: merchant, BaseURL: server.URL + "/adyen/v71", CallTimeout: 20 * time.Second,
+		SeveralCaptures: options.AdyenSeveralCaptures,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,9 @@ type Config struct {
 	BaseURL string
 	// ReturnURL is where customers come back to after a redirect, if a charge does not say; empty is a page that does not exist.
 	ReturnURL string
+	// SeveralCaptures says that Adyen has allowed the account several partial captures of one payment. Without it the first capture
+	// lets go of the rest.
+	SeveralCaptures bool
 	// CallTimeout bounds each HTTP call; 0 is 20 s.
 	CallTimeout time.Duration
 	// HTTPClient brings another transport, for tracing for example; nil is the adapter's own. It is copied, not changed.

@@ -88,8 +88,16 @@ func TestNameAndWindows(t *testing.T) {
 	if adapter.Name() != "adyen" {
 		t.Errorf("name %q", adapter.Name())
 	}
-	if want := (providers.Windows{Repost: 144 * time.Hour, NoLookup: true, Hold: 28 * 24 * time.Hour}); adapter.Windows() != want {
+	want := providers.Windows{Repost: 144 * time.Hour, NoLookup: true, OneCapture: true, Hold: 28 * 24 * time.Hour}
+	if adapter.Windows() != want {
 		t.Errorf("windows %+v", adapter.Windows())
+	}
+	several, err := New(Config{APIKey: "k", MerchantAccount: "m", BaseURL: "http://localhost/v71", SeveralCaptures: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.OneCapture = false; several.Windows() != want {
+		t.Errorf("where several captures are allowed: windows %+v", several.Windows())
 	}
 }
 

@@ -1,6 +1,7 @@
 package adyen
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -89,6 +90,27 @@ func TestCheckOfTheWholeRequest(t *testing.T) {
 		test.change(&request)
 		if code := requestCode(adapter.Check(request)); code != test.code {
 			t.Errorf("%s: %q, want %q", test.name, code, test.code)
+		}
+	}
+}
+
+// An objection names its field by its way in the order's body.
+func TestFieldsAreThoseOfTheOrder(t *testing.T) {
+	t.Parallel()
+	adapter := adapterTo(t, "http://localhost")
+	for field, change := range map[string]func(r *providers.ChargeRequest){
+		"payment.method":      func(r *providers.ChargeRequest) { r.Method = "" },
+		"payment.method_data": func(r *providers.ChargeRequest) { r.Method, r.MethodData = "", []byte("{}") },
+		"payment.return_url":  func(r *providers.ChargeRequest) { r.ReturnURL = "javascript:alert(1)" },
+		"customer.reference":  func(r *providers.ChargeRequest) { r.CustomerReference = "ab" },
+		"amount":              func(r *providers.ChargeRequest) { r.Money.Amount = 0 },
+		"currency":            func(r *providers.ChargeRequest) { r.Money.Currency = "XXX" },
+	} {
+		request := chargeRequest()
+		change(&request)
+		invalid, ok := errors.AsType[*providers.RequestError](adapter.Check(request))
+		if !ok || invalid.Field != field {
+			t.Errorf("%+v, want the field %s", invalid, field)
 		}
 	}
 }

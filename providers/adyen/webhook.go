@@ -147,17 +147,30 @@ type item struct {
 
 // signedString joins the signed fields as they are. Adyen escapes nothing, not even the ':' that joins.
 func (i *item) signedString() string {
-	value, currency := "", ""
+	value := ""
 	if i.Amount != nil {
-		value, currency = strconv.FormatInt(i.Amount.Value, 10), i.Amount.Currency
+		value = strconv.FormatInt(i.Amount.Value, 10)
 	}
 	return strings.Join([]string{
-		i.PSPReference, i.OriginalReference, i.MerchantAccountCode, i.MerchantReference, value, currency, i.EventCode, i.Success,
+		i.PSPReference, i.OriginalReference, i.MerchantAccountCode, i.MerchantReference, value, i.currency(), i.EventCode, i.Success,
 	}, ":")
 }
 
-// isComplete tells that the event has what makes it one.
+func (i *item) currency() string {
+	if i.Amount == nil {
+		return ""
+	}
+	return i.Amount.Currency
+}
+
+// isComplete tells that the event has what makes it one. As ':' joins the signed fields, a field in which Adyen never writes one must
+// have none: else the signature of one event would fit another, whose fields are cut elsewhere.
 func (i *item) isComplete() bool {
+	for _, field := range []string{i.PSPReference, i.OriginalReference, i.MerchantAccountCode, i.EventCode, i.currency()} {
+		if strings.Contains(field, ":") {
+			return false
+		}
+	}
 	return i.PSPReference != "" && i.MerchantAccountCode != "" && i.EventCode != "" && (i.Success == yes || i.Success == no)
 }
 

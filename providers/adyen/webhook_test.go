@@ -282,3 +282,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A signature is over fields joined by ':'. Cut elsewhere, the same string must not pass for another event.
+func TestOneSignatureFitsOneEvent(t *testing.T) {
+	t.Parallel()
+	webhook := webhookWith(t, knownKey)
+	reference := known()
+	reference["merchantReference"] = "TestMerchant:order_charge"
+	reference = signed(t, knownKey, reference)
+	if _, err := webhook.Parse(nil, batchOf(t, reference), arrival); err != nil {
+		t.Fatalf("a reference with a colon: %v", err)
+	}
+	for name, fields := range map[string]map[string]any{
+		"original":     {"originalReference": ":TestMerchant", "merchantReference": "order_charge"},
+		"account":      {"merchantAccountCode": "TestMerchant:TestMerchant", "merchantReference": "order_charge"},
+		"pspReference": {"pspReference": "7914073381342284:", "originalReference": "TestMerchant", "merchantAccountCode": "TestMerchant", "merchantReference": "order_charge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			moved := maps.Clone(reference)
+			maps.Copy(moved, fields)
+			if _, err := webhook.Parse(nil, batchOf(t, moved), arrival); !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrSignature) {
+				t.Errorf("taken, with error %v", err)
+			}
+		})
+	}
+}

@@ -140,6 +140,7 @@ func TestDocsShowsLimitsAndCommands(t *testing.T) {
 		`  -d '{`,
 		`  "currency": "EUR",`,
 	}, "\n"))
+	mustHave(t, "answers of receiveWebhook", section(t, page, "receiveWebhook"), "object or text/plain")
 	mustHave(t, "getStock", html.UnescapeString(section(t, page, "getStock")), `curl "$BASE_URL/v1/stock/TSHIRT-M" \`)
 	mustHave(t, "getHealth", html.UnescapeString(section(t, page, "getHealth")), `<pre><code>curl "$BASE_URL/healthz"</code></pre>`)
 }

@@ -161,16 +161,21 @@ func describeAnswers(responses *openapi3.Responses) ([]answer, error) {
 			row.Description = header.Description
 			described.Headers = append(described.Headers, row)
 		}
-		for mediaType, content := range source.Content { // the contract has one media type per answer
-			described.Type = newTypeName(content.Schema)
+		for _, mediaType := range slices.Sorted(maps.Keys(source.Content)) {
+			content := source.Content[mediaType]
+			name := newTypeName(content.Schema)
 			if !strings.HasSuffix(mediaType, "json") {
-				described.Type = typeName{Text: mediaType}
+				name = typeName{Text: mediaType}
 			}
+			if described.Type.Text != "" { // of two, which only answers without a type of their own have
+				name = typeName{Text: described.Type.Text + " or " + name.Text}
+			}
+			described.Type = name
 			examples, err := describeExamples(content)
 			if err != nil {
 				return nil, fmt.Errorf("answer %s: %w", status, err)
 			}
-			described.Examples = examples
+			described.Examples = append(described.Examples, examples...)
 		}
 		answers = append(answers, described)
 	}
