@@ -72,7 +72,8 @@ func (f *fold) takeHeld(charge *Step, outcome providers.Outcome) {
 		capture.ProviderReference = f.capturedAs
 		f.capturesDone(true)
 	default:
-		f.review(FindingAmountMismatch, fmt.Sprintf("The provider tells that %s is captured; here it is %s.", f.saga.money(taken), f.saga.money(known)))
+		f.review(FindingAmountMismatch, fmt.Sprintf("The provider tells that %s is captured; here it is %s.",
+			f.saga.money(taken), f.saga.money(known)))
 	}
 }
 

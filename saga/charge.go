@@ -44,7 +44,8 @@ func (f *fold) hold(charge *Step, outcome providers.Outcome, held bool) {
 	}
 	some := f.saga.captured() > 0 || outcome.Code == providers.CodePartiallyCaptured
 	if capture := f.saga.openStep(StepCapture); capture != nil && !capture.Final && some {
-		f.review(FindingCaptureUnclear, fmt.Sprintf("Money is still held, which tells nothing of the capture of %s.", f.saga.money(capture.Amount)))
+		f.review(FindingCaptureUnclear, fmt.Sprintf("Money is still held, which tells nothing of the capture of %s.",
+			f.saga.money(capture.Amount)))
 		return
 	}
 	if f.settleOpenCapture(charge, f.saga.captured(), outcome) || f.saga.captured() == 0 && !f.rightAmount(charge, outcome) {

@@ -100,12 +100,8 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 		f.review(FindingAmountMismatch, fmt.Sprintf("The provider gave %s back; %s was asked for.", outcome.Money, f.saga.moneyOf(*refund)))
 	case f.saga.Kind != KindRefund:
 		f.undoneCharge()
-	case m == moveRefundFailed && f.before.State == Completed:
-		f.refund = RefundReturn
-		f.fire(fireReturn)
 	case m == moveRefundFailed:
-		f.refund = RefundFree
-		f.fire(fireRollBack)
+		f.refundFailed()
 	case outcome.Code == providers.CodeAlreadyRefunded:
 		refund.Status = StepUnknown
 		f.review(FindingRefundedAtProvider, "The payment had been given back in full before, which nobody here asked for.")
@@ -113,6 +109,17 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 		f.refund = RefundGive
 		f.fire(fireConfirm)
 	}
+}
+
+// refundFailed gives the sum of a refund back to the order: it was never given, or has come back.
+func (f *fold) refundFailed() {
+	if f.before.State == Completed {
+		f.refund = RefundReturn
+		f.fire(fireReturn)
+		return
+	}
+	f.refund = RefundFree
+	f.fire(fireRollBack)
 }
 
 // rightRefund holds the provider's amount, where it tells one, against what was asked for.

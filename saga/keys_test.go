@@ -125,7 +125,7 @@ type keyInput struct {
 // drawKeyInput draws from few and colliding parts, so that inputs which run together when joined carelessly do come up.
 func drawKeyInput(t *rapid.T, label string) keyInput {
 	part := rapid.StringMatching(`[a1:,_]{0,4}`)
-	steps := []StepName{StepReserve, StepRelease, StepCharge, StepVoid, StepRefund, StepConfirm}
+	steps := []StepName{StepReserve, StepRelease, StepCharge, StepContinue, StepCapture, StepVoid, StepRefund, StepConfirm}
 	return keyInput{
 		Account: part.Draw(t, label+" account"), Endpoint: part.Draw(t, label+" endpoint"), Key: part.Draw(t, label+" key"),
 		Generation: rapid.IntRange(1, 12).Draw(t, label+" generation"),

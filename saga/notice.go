@@ -86,11 +86,10 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 // of another can be how the customer's way ended.
 func (s *Saga) hearOfAnother(n providers.Notice) (h heard, found bool) {
 	charge := s.noticedCharge(n)
-	if charge == nil || n.Payment == "" || charge.ProviderReference == "" || charge.ProviderReference == n.Payment ||
-		n.About == providers.AboutRefund || n.About == providers.AboutOther {
+	if charge == nil || !isOfAnother(n, charge) {
 		return heard{}, false
 	}
-	took := n.About != providers.AboutVoid && (n.Outcome.Kind == providers.Succeeded || n.Outcome.Kind == providers.Authorized)
+	took := n.About != providers.AboutVoid && moved(n.Outcome.Kind)
 	switch {
 	case took && (moved(charge.Outcome) || charge.Status == StepUndone):
 		return contradiction(FindingDuplicateCharge, "The provider announces a second payment (%s) under the key of payment %s.",
@@ -99,6 +98,12 @@ func (s *Saga) hearOfAnother(n providers.Notice) (h heard, found bool) {
 		return heard{}, false
 	}
 	return heard{}, true
+}
+
+// isOfAnother tells that a notice is about another payment than that of a charge, where both are known by their references.
+func isOfAnother(n providers.Notice, charge *Step) bool {
+	ofPayment := n.About != providers.AboutRefund && n.About != providers.AboutOther
+	return ofPayment && n.Payment != "" && charge.ProviderReference != "" && charge.ProviderReference != n.Payment
 }
 
 // hearHint looks at once where something is open. A refund can turn after its end.

@@ -101,10 +101,7 @@ func TestRequestsAboutAnOrder(t *testing.T) {
 		request.Details = json.RawMessage(`{"redirectResult":"X"}`)
 		answer := b.ask(proceed, order, request)
 		s := b.wantState(order, saga.Completed, saga.OrderConfirmed, saga.PaymentCaptured)
-		if kept := stepOf(s, saga.StepContinue); kept.Status != saga.StepDone || kept.Details != "" ||
-			b.count(`SELECT count(*) FROM saga_steps WHERE details IS NOT NULL`) != 0 {
-			t.Errorf("after its end the step is %+v", kept)
-		}
+		b.wantForgotten(s)
 		b.wantReplay(proceed, order, request, answer)
 		again := claimOn("continue", "late")
 		calls := len(b.bank.calls)
@@ -132,6 +129,15 @@ func TestRequestsAboutAnOrder(t *testing.T) {
 		}
 		b.wantTaken(1, 1)
 	})
+}
+
+// wantForgotten checks that a continue is over, and that what it brought is kept no longer.
+func (b *bundle) wantForgotten(s saga.Saga) {
+	b.t.Helper()
+	kept := stepOf(s, saga.StepContinue)
+	if rows := b.count(`SELECT count(*) FROM saga_steps WHERE details IS NOT NULL`); kept.Status != saga.StepDone || kept.Details != "" || rows != 0 {
+		b.t.Errorf("after its end the step is %+v; %d rows hold details", kept, rows)
+	}
 }
 
 func TestRequestsThatWriteNothing(t *testing.T) {

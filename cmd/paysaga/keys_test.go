@@ -116,7 +116,7 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("migrate %s: %q, want %q", step[0], out, step[1])
 		}
 	}
-	paysaga(t, environ, "keys", "list").refused(t, exitFailed, "of an older paysaga", "migrate up")
+	paysaga(t, environ, "keys", "list").refused(t, exitFailed, "older paysaga: run \"paysaga migrate up\"")
 	const many = 50 // more than there are migrations
 	for range many {
 		if strings.Contains(migrate("down"), "there is no migration to take back") {

@@ -111,8 +111,8 @@ func openPlayground(ctx context.Context, dir string, logger *slog.Logger, listen
 	return p, nil
 }
 
-// refuseForeignDatabase keeps dev away from a database that others work with: its worker would charge their orders at the
-// sandbox and confirm them.
+// refuseForeignDatabase keeps dev away from a database that others work with, also one of an older paysaga: its worker would
+// charge their orders at the sandbox and confirm them.
 func refuseForeignDatabase(ctx context.Context, dir string) error {
 	url := os.Getenv("DATABASE_URL")
 	if url == "" {

@@ -83,9 +83,17 @@ func (p *places) checkTexts(o api.OrderRequest) {
 // card fields have some 3 KiB.
 const longestMethodData = 16 << 10
 
+const cardNumber = "This looks like a card number, which must never be sent here. Send the provider's token for it."
+
+// checkDetails looks for a card number in what the customer's way back brought.
+func (p *places) checkDetails(details json.RawMessage) {
+	if pointer, found := findCard(details); found {
+		p.addf("/details"+string(pointer), cardNumber)
+	}
+}
+
 // checkPayment checks the payment of an order, or of its next attempt.
 func (p *places) checkPayment(method string, data json.RawMessage, returnURL string) {
-	const cardNumber = "This looks like a card number, which must never be sent here. Send the provider's token for it."
 	if looksLikeCard(method) {
 		p.addf("/payment/method", cardNumber)
 	}
@@ -102,7 +110,7 @@ func (p *places) checkPayment(method string, data json.RawMessage, returnURL str
 	}
 }
 
-// looksLikeCard recognizes 12 to 19 digits, spaces and hyphens aside, that begin as the numbers of payment cards do: lengths and
+// looksLikeCard recognizes 12 to 19 digits, what groups them aside, that begin as the numbers of payment cards do: lengths and
 // first digits by ISO/IEC 7812. Ids of methods that Adyen stored long ago are 16 digits as well, and begin with 8 or 9.
 func looksLikeCard(text string) bool {
 	digits := cardDigits(text)
@@ -112,7 +120,9 @@ func looksLikeCard(text string) bool {
 	return !strings.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-func cardDigits(text string) string { return strings.NewReplacer(" ", "", "-", "").Replace(text) }
+func cardDigits(text string) string {
+	return strings.NewReplacer(" ", "", "-", "", "_", "", ".", "").Replace(text)
+}
 
 // findCard finds a card number in an object of a client library, under whatever name, and as a name. There the digits of a
 // telephone number may be as many, so the check digit counts as well. Encrypted fields are long and have letters.

@@ -41,13 +41,16 @@ func continueFingerprint(id uuid.UUID, r api.ContinueRequest) idempotency.Finger
 
 func (s *server) beginContinue(ctx context.Context, claim saga.Claim, id uuid.UUID, r api.ContinueRequest) (saga.Answer, error) {
 	request := saga.Request{Kind: saga.RequestContinue, Details: r.Details}
-	if r.Payment == nil {
-		return s.ask(ctx, claim, id, request)
-	}
 	var found places
-	found.checkPayment(r.Payment.Method, r.Payment.MethodData, r.Payment.ReturnURL)
+	found.checkDetails(r.Details)
+	if r.Payment != nil {
+		found.checkPayment(r.Payment.Method, r.Payment.MethodData, r.Payment.ReturnURL)
+	}
 	if err := found.problem(); err != nil {
 		return saga.Answer{}, err
+	}
+	if r.Payment == nil {
+		return s.ask(ctx, claim, id, request)
 	}
 	placed, err := s.Store.GetOrder(ctx, claim.AccountID, id)
 	if err != nil {

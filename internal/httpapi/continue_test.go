@@ -70,6 +70,8 @@ func TestContinueWhatIsDecided(t *testing.T) {
 	}
 	failed := s.place(t, newKeyText(), paidBy("pm_card_visa_chargeDeclined")).problem(t, http.StatusPaymentRequired, "payment-declined").Instance
 	s.ask(t, failed+"/continue", `{}`).problem(t, http.StatusPaymentRequired, "payment-declined")
+	s.ask(t, failed+"/continue", `{"details":{"number":"4242 4242 4242 4242"}}`).
+		checkRefusal(t, http.StatusBadRequest, "invalid-request", "pointer /details/number")
 }
 
 // Encrypted card fields in, an action for the client library or a redirect out, and what that brings in again.

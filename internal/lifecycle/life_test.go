@@ -52,6 +52,14 @@ func TestLives(t *testing.T) {
 	}
 }
 
+// An ordinary account of Adyen's captures once, which is told before it happens.
+func TestOrdinaryAdyenAccount(t *testing.T) {
+	t.Parallel()
+	once := holdLives()["held, and parts cannot be captured"]
+	once.only = []string{adyenName}
+	once.run(t, newHouse(t, sandbox.Options{}), adyenName)
+}
+
 func (l life) run(t *testing.T, h *house, provider string) {
 	t.Helper()
 	if !l.isOf(provider) {
@@ -256,16 +264,25 @@ func holdLives() map[string]life {
 			held(f)
 			f.want(f.ask(toCapture, "one", capturePart(1000, false)), f.done(http.StatusOK))
 			f.hearAll()
-			f.want(f.ask(toCancel, "cancel", map[string]any{}), "refund-instead")
+			f.want(f.ask(toRefund, "refund", part(0)), "cancel-instead")
 			f.want(f.ask(toCapture, "too much", capturePart(price-999, false)), "amount-too-large")
 			f.want(f.ask(toCapture, "two", capturePart(998, false)), f.done(http.StatusOK))
 			f.hearAll()
 			f.want(f.ask(toCapture, "rest", part(0)), f.done(http.StatusOK))
 		}},
+		"held, a part is captured, and the rest called off": {
+			kind: pays, manual: true, end: paidInPart, only: []string{adyenName, paypalName}, lives: func(f *flow) {
+				held(f)
+				f.want(f.ask(toCapture, "one", capturePart(1000, false)), f.done(http.StatusOK))
+				f.hearAll()
+				f.want(f.ask(toCancel, "cancel", map[string]any{}), http.StatusOK)
+				f.want(f.ask(toCapture, "rest", part(0)), "nothing-to-capture")
+			},
+		},
 		"held, and parts cannot be captured": {kind: pays, manual: true, end: paidInFull, only: []string{stripeName}, lives: func(f *flow) {
 			held(f)
 			f.want(f.ask(toCapture, "one", capturePart(1000, false)), "one-capture")
-			f.want(f.ask(toCapture, "all", part(0)), http.StatusOK)
+			f.want(f.ask(toCapture, "all", part(0)), f.done(http.StatusOK))
 		}},
 		"held, then called off": {kind: pays, manual: true, end: calledOff, lives: func(f *flow) {
 			held(f)
