@@ -91,14 +91,18 @@ func refundable(s Saga, amount int64) (int64, error) {
 		return 0, refusedf(RefusedInReview, "A person must decide about this order first.")
 	case s.State == RolledBack, s.State == Compensating:
 		return 0, refusedf(RefusedOver, "The order has come to nothing, or is being undone already; no money is kept.")
+	case s.State == Awaiting && s.openStep(StepCapture) != nil:
+		return 0, refusedf(RefusedBusy, "A capture is on its way.")
 	case s.State == Awaiting && s.captured() > 0:
 		return 0, refusedf(RefusedNotCaptured, "A part of the money is still held: cancel what is left, or make the last capture final, first.")
 	case s.State == Awaiting:
 		return 0, refusedf(RefusedNotCaptured, "No money is taken yet: a cancel gives the order up.")
 	case s.State != Completed:
 		return 0, refusedf(RefusedBusy, "The order is not decided yet.")
-	case amount < 0 || amount > left || left == 0:
-		return 0, refusedf(RefusedTooMuch, "%s can still be refunded.", s.money(left))
+	case left == 0:
+		return 0, refusedf(RefusedTooMuch, "All that was taken is given back, or on its way back.")
+	case amount < 0 || amount > left:
+		return 0, refusedf(RefusedTooMuch, "%s can still be refunded, not %s.", s.money(left), s.money(amount))
 	case amount == 0:
 		return left, nil
 	}

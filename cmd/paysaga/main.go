@@ -74,7 +74,7 @@ Begin with:
   paysaga demo     watch orders survive duplicates, timeouts and a killed server
   paysaga dev      a whole system on this machine, with a curl to paste
 
-Then, on your own PostgreSQL and with your own Stripe key:
+Then, on your own PostgreSQL and with your own key of a provider:
   paysaga migrate up
   paysaga keys create --account my-shop
   paysaga serve

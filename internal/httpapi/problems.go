@@ -15,6 +15,13 @@ func problemType(status int, slug, title, meaning, mend string) pages.ProblemTyp
 	return t
 }
 
+// finalProblem is the answer to a request that was carried out and came to nothing, or whose key has another answer already.
+func finalProblem(status int, slug, title, meaning, mend string) pages.ProblemType {
+	t := pages.ProblemType{Slug: slug, Title: title, Status: status, Final: true, Meaning: meaning, Mend: mend}
+	problemTypes[slug] = t
+	return t
+}
+
 // passingConflict is a conflict that ends by itself, unlike those about how an order stands.
 func passingConflict(slug, title, meaning, mend string) pages.ProblemType {
 	t := pages.ProblemType{Slug: slug, Title: title, Status: http.StatusConflict, Passes: true, Meaning: meaning, Mend: mend}
@@ -32,7 +39,7 @@ var (
 	keyMissing = problemType(http.StatusUnprocessableEntity, "idempotency-key-missing", "The Idempotency-Key is missing",
 		"A request that changes something must say which intent it belongs to, or a repeat could charge twice.",
 		"Make a UUID when the customer presses the button, or the clerk decides, keep it with the order, and send it with every repeat.")
-	keyReused = problemType(http.StatusUnprocessableEntity, "idempotency-key-reuse", "The Idempotency-Key belongs to another request",
+	keyReused = finalProblem(http.StatusUnprocessableEntity, "idempotency-key-reuse", "The Idempotency-Key belongs to another request",
 		"The key was used for a request with another intent: another amount, other items, another payment.",
 		"Use a new key for a new intent. To repeat the first request, send it unchanged.")
 	inProgress = passingConflict("request-in-progress", "The request is still being worked on",
@@ -52,7 +59,7 @@ var (
 			"raise `PAYSAGA_MAX_BODY`, up to 1 MiB; `method_data` takes 16 KiB at most.")
 	unsupportedMediaType = problemType(http.StatusUnsupportedMediaType, "unsupported-media-type", "The body is not JSON",
 		"The `Content-Type` is not `application/json`.", "Send JSON and say so in `Content-Type`.")
-	outOfStock = problemType(http.StatusUnprocessableEntity, "out-of-stock", "There is too little in stock",
+	outOfStock = finalProblem(http.StatusUnprocessableEntity, "out-of-stock", "There is too little in stock",
 		"A line asks for more than is available. Nothing was charged; the answer stays for this key.",
 		"Offer the customer less, or raise the stock, and order under a new key.")
 	unknownSKU = problemType(http.StatusUnprocessableEntity, "unknown-sku", "A SKU has no stock record",
@@ -64,15 +71,15 @@ var (
 	paymentInvalid = problemType(http.StatusUnprocessableEntity, "payment-not-possible", "The payment cannot be expressed at the provider",
 		"The provider does not take this amount, currency or method. Nothing was done, and the key was not used.",
 		"Change what `errors` names. The mended request may use the same key.")
-	paymentDeclined = problemType(http.StatusPaymentRequired, "payment-declined", "The payment was declined",
+	paymentDeclined = finalProblem(http.StatusPaymentRequired, "payment-declined", "The payment was declined",
 		"The bank or the provider refused the payment. Nothing was taken, the stock is free again; the answer stays for this key.",
 		"Ask the customer for another payment method and order under a new key. The order's `payment.decline` says whether the same "+
 			"method may be tried again. An order placed with `on_decline: await` keeps its stock after a decline, for another payment.")
-	paymentRejected = problemType(http.StatusUnprocessableEntity, "payment-rejected", "The provider refused the payment request",
+	paymentRejected = finalProblem(http.StatusUnprocessableEntity, "payment-rejected", "The provider refused the payment request",
 		"The provider did not accept the request itself, for example a method that it does not know. Nothing was taken; the answer "+
 			"stays for this key.",
 		"Mend the payment and order under a new key.")
-	orderUndone = problemType(http.StatusUnprocessableEntity, "order-undone", "The order was undone",
+	orderUndone = finalProblem(http.StatusUnprocessableEntity, "order-undone", "The order was undone",
 		"The order could not be completed, and everything was undone: nothing is kept of the payment, the stock is free again.",
 		"Read the order to see why, and order under a new key.")
 	stockReserved = problemType(http.StatusUnprocessableEntity, "stock-reserved", "More is reserved than would be on hand",

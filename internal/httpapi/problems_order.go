@@ -25,7 +25,7 @@ var (
 		"The order's payment was not placed with `capture: manual`, is not held yet, or is taken already. Nothing was done, and the key was "+
 			"not used.",
 		"Read the order: while money is held, `payment.capturable_amount` says how much a capture can take.")
-	authorizationEnded = problemType(http.StatusConflict, "authorization-ended", "The hold has ended",
+	authorizationEnded = finalProblem(http.StatusConflict, "authorization-ended", "The hold has ended",
 		"The bank or the provider let go of the held money before it was taken, and the order is canceled. Nothing is taken; the answer stays "+
 			"for this key.",
 		"Place a new order when the customer still wants the goods. Capture earlier: `deadline_at` says until when.")
@@ -51,15 +51,15 @@ var (
 	paymentRequired = problemType(http.StatusUnprocessableEntity, "payment-required", "Another payment is needed",
 		"The order's payment was declined, so there is nothing to go on with. Nothing was done, and the key was not used.",
 		"Ask the customer for another payment method and send it as `payment`. The mended request may use the same key.")
-	continueRefused = problemType(http.StatusUnprocessableEntity, "continue-refused", "The provider refused to go on",
+	continueRefused = finalProblem(http.StatusUnprocessableEntity, "continue-refused", "The provider refused to go on",
 		"The provider did not take what the customer's way back brought. The order still waits for its customer; the answer stays for this "+
 			"key.",
 		"Send what the redirect or the client library brought, as it came, under a new key; or send the customer through `next_action` once "+
 			"more.")
-	captureRefused = problemType(http.StatusUnprocessableEntity, "capture-refused", "The provider refused the capture",
+	captureRefused = finalProblem(http.StatusUnprocessableEntity, "capture-refused", "The provider refused the capture",
 		"The provider did not take the money. What is held stays held until its end; the answer stays for this key.",
 		"Mend what the provider names and capture under a new key.")
-	refundRefused = problemType(http.StatusUnprocessableEntity, "refund-refused", "The provider refused the refund",
+	refundRefused = finalProblem(http.StatusUnprocessableEntity, "refund-refused", "The provider refused the refund",
 		"The provider did not give the money back. It stays with the shop, and the refund is `failed`; the answer stays for this key.",
 		"Read why, and ask again under a new key, or give the money back in another way.")
 )

@@ -30,6 +30,7 @@ type ProblemType struct {
 	Title   string
 	Status  int    // the HTTP status that comes with it
 	Passes  bool   // of a conflict: it ends by itself
+	Final   bool   // the answer stays for its key
 	Meaning string // when it happens; paragraphs parted by an empty line, code in backticks
 	Mend    string // what the client does about it, and under which key; written like Meaning
 }
@@ -37,15 +38,16 @@ type ProblemType struct {
 // Repeat says whether a request that got this problem may be sent again.
 func (p ProblemType) Repeat() string {
 	switch {
-	case p.Status == http.StatusConflict && !p.Passes:
+	case p.Status == http.StatusConflict && !p.Passes && !p.Final:
 		return "Not unchanged: the order does not stand as the request supposes, and will not by waiting."
 	case p.Passes, p.Status == http.StatusTooManyRequests, p.Status >= http.StatusInternalServerError:
 		return "Yes: the same request, and for a POST the same `Idempotency-Key`, once the seconds of `Retry-After` have passed " +
-			"when it is given. The request may have begun its work already; a new key could do that work twice."
-	case p.Status == http.StatusPaymentRequired, p.Status == http.StatusUnprocessableEntity, p.Status == http.StatusGone:
+			"when it is given. An earlier one may have begun its work; under a new key that could be done twice."
+	case p.Final, p.Status == http.StatusGone:
 		return "Not unchanged: the same request with the same `Idempotency-Key` gets the same answer again."
 	default:
-		return "Not unchanged. Nothing was done, so the mended request may carry the same `Idempotency-Key`."
+		return "Not as it is. Nothing was done, so the mended request, or the same one once what it lacked is there, may carry the same " +
+			"`Idempotency-Key`."
 	}
 }
 

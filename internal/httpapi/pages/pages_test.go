@@ -20,6 +20,7 @@ var declined = pages.ProblemType{
 	Slug:    "payment-declined",
 	Title:   "The payment <was> declined",
 	Status:  http.StatusPaymentRequired,
+	Final:   true,
 	Meaning: "The bank refused.\n\nThe order is `failed`.",
 	Mend:    "Ask for another card.",
 }
@@ -241,12 +242,12 @@ func TestProblemsPageKeepsTheOrderGiven(t *testing.T) {
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	cases := map[int]string{
-		http.StatusBadRequest:          "Not unchanged. ",
-		http.StatusUnauthorized:        "Not unchanged. ",
-		http.StatusPaymentRequired:     "Not unchanged: ",
+		http.StatusBadRequest:          "Not as it is. ",
+		http.StatusUnauthorized:        "Not as it is. ",
+		http.StatusPaymentRequired:     "Not as it is. ",
 		http.StatusConflict:            "Not unchanged: ",
 		http.StatusGone:                "Not unchanged: ",
-		http.StatusUnprocessableEntity: "Not unchanged: ",
+		http.StatusUnprocessableEntity: "Not as it is. ",
 		http.StatusTooManyRequests:     "Yes: ",
 		http.StatusInternalServerError: "Yes: ",
 		http.StatusServiceUnavailable:  "Yes: ",
@@ -255,6 +256,10 @@ func TestRepeat(t *testing.T) {
 		if got := (pages.ProblemType{Status: status}).Repeat(); !strings.HasPrefix(got, want) {
 			t.Errorf("%d: %q, want it to begin with %q", status, got, want)
 		}
+	}
+	final := pages.ProblemType{Status: http.StatusUnprocessableEntity, Final: true}
+	if got := final.Repeat(); !strings.HasPrefix(got, "Not unchanged: ") {
+		t.Errorf("a final answer: %q", got)
 	}
 	passing := pages.ProblemType{Status: http.StatusConflict, Passes: true}
 	if got := passing.Repeat(); !strings.HasPrefix(got, "Yes: ") {
