@@ -84,21 +84,12 @@ func (r *Runner) tryRefund(ctx context.Context, claim Claim, order Ref, amount i
 
 // refundable checks an order as it was read; the database has the last word.
 func refundable(s Saga, amount int64) (int64, error) {
+	if err := refusesRefunds(s); err != nil {
+		return 0, err
+	}
 	payment := s.Order.Payment
 	left := payment.CapturedAmount - payment.RefundedAmount - payment.RefundingAmount
 	switch {
-	case s.State == NeedsReview:
-		return 0, refusedf(RefusedInReview, "A person must decide about this order first.")
-	case s.State == RolledBack, s.State == Compensating:
-		return 0, refusedf(RefusedOver, "The order has come to nothing, or is being undone already; no money is kept.")
-	case s.State == Awaiting && s.openStep(StepCapture) != nil:
-		return 0, refusedf(RefusedBusy, "A capture is on its way.")
-	case s.State == Awaiting && s.captured() > 0:
-		return 0, refusedf(RefusedNotCaptured, "A part of the money is still held: cancel what is left, or make the last capture final, first.")
-	case s.State == Awaiting:
-		return 0, refusedf(RefusedNotCaptured, "No money is taken yet: a cancel gives the order up.")
-	case s.State != Completed:
-		return 0, refusedf(RefusedBusy, "The order is not decided yet.")
 	case left == 0:
 		return 0, refusedf(RefusedTooMuch, "All that was taken is given back, or on its way back.")
 	case amount < 0 || amount > left:
@@ -107,4 +98,23 @@ func refundable(s Saga, amount int64) (int64, error) {
 		return left, nil
 	}
 	return amount, nil
+}
+
+// refusesRefunds tells why an order takes no refund as it stands, nil if it does.
+func refusesRefunds(s Saga) error {
+	switch {
+	case s.State == NeedsReview:
+		return refusedf(RefusedInReview, "A person must decide about this order first.")
+	case s.State == RolledBack, s.State == Compensating:
+		return refusedf(RefusedOver, "The order has come to nothing, or is being undone already; no money is kept.")
+	case s.State == Awaiting && s.openStep(StepCapture) != nil:
+		return refusedf(RefusedBusy, "A capture is on its way.")
+	case s.State == Awaiting && s.captured() > 0:
+		return refusedf(RefusedNotCaptured, "A part of the money is still held: cancel what is left, or make the last capture final, first.")
+	case s.State == Awaiting:
+		return refusedf(RefusedNotCaptured, "No money is taken yet: a cancel gives the order up.")
+	case s.State != Completed:
+		return refusedf(RefusedBusy, "The order is not decided yet.")
+	}
+	return nil
 }
