@@ -3,12 +3,13 @@ package adyen
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"time"
+
+	"paysaga/providers/wire"
 )
 
 const (
@@ -38,7 +39,7 @@ type Config struct {
 	// MerchantAccount is where the payments go.
 	MerchantAccount string
 	// BaseURL is where Checkout is, with its version: https://checkout-test.adyen.com/v71. There is no default, as each company
-	// has an address of its own for live payments. Plain http is for hosts on the same machine or network (see checkBaseURL).
+	// has an address of its own for live payments. Plain http is for hosts on the same machine or network (wire.IsNearby).
 	BaseURL string
 	// ReturnURL is where customers come back to after a redirect, if a charge does not say; empty is a page that does not exist.
 	ReturnURL string
@@ -66,8 +67,11 @@ func (c Config) withDefaults() (Config, error) {
 		return Config{}, fmt.Errorf("%w: the return URL must begin with https:// or http://", ErrConfig)
 	}
 	c.BaseURL = strings.TrimSuffix(c.BaseURL, "/")
-	if err := checkBaseURL(c.BaseURL); err != nil {
-		return Config{}, err
+	if err := wire.CheckBaseURL(c.BaseURL, wire.IsNearby); err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if !strings.HasSuffix(c.BaseURL, apiVersion) {
+		return Config{}, fmt.Errorf("%w: the base URL must end with %s, the version that is spoken", ErrConfig, apiVersion)
 	}
 	if c.ReturnURL == "" {
 		c.ReturnURL = defaultReturnURL
@@ -79,37 +83,6 @@ func (c Config) withDefaults() (Config, error) {
 		c.HTTPClient = &http.Client{}
 	}
 	return c, nil
-}
-
-func checkBaseURL(base string) error {
-	parsed, err := url.Parse(base)
-	switch {
-	case err != nil || parsed.Hostname() == "":
-		return fmt.Errorf("%w: the base URL is no absolute URL", ErrConfig) // not repeated: it may hold a password
-	case parsed.User != nil:
-		return fmt.Errorf("%w: the base URL must not hold a user or password", ErrConfig)
-	case parsed.RawQuery != "" || parsed.Fragment != "":
-		return fmt.Errorf("%w: the base URL must not have a query or fragment", ErrConfig)
-	case !strings.HasSuffix(parsed.Path, apiVersion):
-		return fmt.Errorf("%w: the base URL must end with %s, the version that is spoken", ErrConfig, apiVersion)
-	case parsed.Scheme == "https":
-		return nil
-	case parsed.Scheme == "http" && isNearby(parsed.Hostname()):
-		return nil
-	case parsed.Scheme == "http":
-		return fmt.Errorf("%w: the base URL must be https: plain http would show the API key to the network", ErrConfig)
-	default:
-		return fmt.Errorf("%w: the base URL must begin with https://", ErrConfig)
-	}
-}
-
-// isNearby tells hosts that cannot be Adyen's: loopback, and names of a single label, such as a container has to its neighbors.
-// An Adyen key does not show whether it moves money, so its host has to: a name without a dot is in no public DNS.
-func isNearby(host string) bool {
-	if address := net.ParseIP(host); address != nil {
-		return address.IsLoopback()
-	}
-	return !strings.Contains(host, ".")
 }
 
 // isWebPage keeps "javascript:" and the like away from customers' browsers.

@@ -108,7 +108,7 @@ func (c *certificates) allowed(address string) bool {
 		return false
 	}
 	if slices.Contains(c.places, parsed.Host) {
-		return parsed.Scheme == "https" || parsed.Scheme == "http" && isNearby(parsed.Hostname())
+		return parsed.Scheme == "https" || parsed.Scheme == "http" && wire.IsNearby(parsed.Hostname())
 	}
 	return parsed.Scheme == "https" && payPalHostForm.MatchString(parsed.Host)
 }

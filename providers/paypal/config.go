@@ -4,12 +4,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
+
+	"paysaga/providers/wire"
 )
 
 const (
@@ -68,8 +68,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.BaseURL == "" {
 		c.BaseURL = defaultBaseURL
 	}
-	if err := checkBaseURL(c.BaseURL); err != nil {
-		return Config{}, err
+	if err := wire.CheckBaseURL(c.BaseURL, wire.IsNearby); err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	if c.CallTimeout == 0 {
@@ -98,32 +98,4 @@ func (c Config) forWebhook() (Config, error) {
 		c.HTTPClient = &http.Client{}
 	}
 	return c, nil
-}
-
-func checkBaseURL(base string) error {
-	parsed, err := url.Parse(base)
-	switch {
-	case err != nil || parsed.Hostname() == "":
-		return fmt.Errorf("%w: the base URL is no absolute URL", ErrConfig) // not repeated: it may hold a password
-	case parsed.User != nil:
-		return fmt.Errorf("%w: the base URL must not hold a user or password", ErrConfig)
-	case parsed.RawQuery != "" || parsed.Fragment != "":
-		return fmt.Errorf("%w: the base URL must not have a query or fragment", ErrConfig)
-	case parsed.Scheme == "https":
-		return nil
-	case parsed.Scheme == "http" && isNearby(parsed.Hostname()):
-		return nil
-	case parsed.Scheme == "http":
-		return fmt.Errorf("%w: the base URL must be https: plain http would show credentials that move money to the network", ErrConfig)
-	default:
-		return fmt.Errorf("%w: the base URL must begin with https://", ErrConfig)
-	}
-}
-
-// isNearby tells a loopback address, or a host name of one label such as a container's, which no public name can be.
-func isNearby(host string) bool {
-	if address := net.ParseIP(host); address != nil {
-		return address.IsLoopback()
-	}
-	return host != "" && !strings.ContainsAny(host, ".:")
 }

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
+
+	"paysaga/providers/wire"
 )
 
 const (
@@ -54,8 +55,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.BaseURL == "" {
 		c.BaseURL = defaultBaseURL
 	}
-	if err := checkBaseURL(c.BaseURL, c.APIKey); err != nil {
-		return Config{}, err
+	plain := func(string) bool { return testModeKey.MatchString(c.APIKey) } // Stripe's keys show whether they move money
+	if err := wire.CheckBaseURL(c.BaseURL, plain); err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if c.CallTimeout == 0 {
 		c.CallTimeout = defaultCallTimeout
@@ -64,24 +66,4 @@ func (c Config) withDefaults() (Config, error) {
 		c.HTTPClient = &http.Client{}
 	}
 	return c, nil
-}
-
-func checkBaseURL(base, key string) error {
-	parsed, err := url.Parse(base)
-	switch {
-	case err != nil || parsed.Hostname() == "":
-		return fmt.Errorf("%w: the base URL is no absolute URL", ErrConfig) // not repeated: it may hold a password
-	case parsed.User != nil:
-		return fmt.Errorf("%w: the base URL must not hold a user or password", ErrConfig)
-	case parsed.RawQuery != "" || parsed.Fragment != "":
-		return fmt.Errorf("%w: the base URL must not have a query or fragment", ErrConfig)
-	case parsed.Scheme == "https":
-		return nil
-	case parsed.Scheme == "http" && testModeKey.MatchString(key):
-		return nil
-	case parsed.Scheme == "http":
-		return fmt.Errorf("%w: the base URL must be https: plain http would show a key that moves money to the network", ErrConfig)
-	default:
-		return fmt.Errorf("%w: the base URL must begin with https://", ErrConfig)
-	}
 }
