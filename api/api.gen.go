@@ -32,6 +32,27 @@ func (e CaptureMode) Valid() bool {
 	}
 }
 
+// Defines values for KeyStatus.
+const (
+	KeyStatusCOMPLETED  KeyStatus = "COMPLETED"
+	KeyStatusFAILED     KeyStatus = "FAILED"
+	KeyStatusPROCESSING KeyStatus = "PROCESSING"
+)
+
+// Valid indicates whether the value is a known member of the KeyStatus enum.
+func (e KeyStatus) Valid() bool {
+	switch e {
+	case KeyStatusCOMPLETED:
+		return true
+	case KeyStatusFAILED:
+		return true
+	case KeyStatusPROCESSING:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for NextActionType.
 const (
 	NextActionTypeAdyenAction   NextActionType = "adyen_action"
@@ -227,6 +248,72 @@ func (e StepStatus) Valid() bool {
 	}
 }
 
+// Defines values for Endpoint.
+const (
+	EndpointPATCHV1OrdersID        Endpoint = "PATCH /v1/orders/{id}"
+	EndpointPOSTV1Orders           Endpoint = "POST /v1/orders"
+	EndpointPOSTV1OrdersIDCancel   Endpoint = "POST /v1/orders/{id}/cancel"
+	EndpointPOSTV1OrdersIDCapture  Endpoint = "POST /v1/orders/{id}/capture"
+	EndpointPOSTV1OrdersIDContinue Endpoint = "POST /v1/orders/{id}/continue"
+	EndpointPOSTV1OrdersIDRefunds  Endpoint = "POST /v1/orders/{id}/refunds"
+	EndpointPUTV1StockSKU          Endpoint = "PUT /v1/stock/{sku}"
+)
+
+// Valid indicates whether the value is a known member of the Endpoint enum.
+func (e Endpoint) Valid() bool {
+	switch e {
+	case EndpointPATCHV1OrdersID:
+		return true
+	case EndpointPOSTV1Orders:
+		return true
+	case EndpointPOSTV1OrdersIDCancel:
+		return true
+	case EndpointPOSTV1OrdersIDCapture:
+		return true
+	case EndpointPOSTV1OrdersIDContinue:
+		return true
+	case EndpointPOSTV1OrdersIDRefunds:
+		return true
+	case EndpointPUTV1StockSKU:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetIdempotencyKeyParamsEndpoint.
+const (
+	GetIdempotencyKeyParamsEndpointPATCHV1OrdersID        GetIdempotencyKeyParamsEndpoint = "PATCH /v1/orders/{id}"
+	GetIdempotencyKeyParamsEndpointPOSTV1Orders           GetIdempotencyKeyParamsEndpoint = "POST /v1/orders"
+	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCancel   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/cancel"
+	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCapture  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/capture"
+	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDContinue GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/continue"
+	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDRefunds  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/refunds"
+	GetIdempotencyKeyParamsEndpointPUTV1StockSKU          GetIdempotencyKeyParamsEndpoint = "PUT /v1/stock/{sku}"
+)
+
+// Valid indicates whether the value is a known member of the GetIdempotencyKeyParamsEndpoint enum.
+func (e GetIdempotencyKeyParamsEndpoint) Valid() bool {
+	switch e {
+	case GetIdempotencyKeyParamsEndpointPATCHV1OrdersID:
+		return true
+	case GetIdempotencyKeyParamsEndpointPOSTV1Orders:
+		return true
+	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCancel:
+		return true
+	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCapture:
+		return true
+	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDContinue:
+		return true
+	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDRefunds:
+		return true
+	case GetIdempotencyKeyParamsEndpointPUTV1StockSKU:
+		return true
+	default:
+		return false
+	}
+}
+
 // CancelRequest Nothing has to be said.
 type CancelRequest = map[string]interface{}
 
@@ -347,6 +434,35 @@ type Item struct {
 	UnitAmount int64 `json:"unit_amount"`
 }
 
+// KeyRecord defines model for KeyRecord.
+type KeyRecord struct {
+	// Endpoint Where it was used, method and route pattern.
+	Endpoint string `json:"endpoint"`
+
+	// Status `PROCESSING`: its request has no answer yet. `COMPLETED`: answered with success. `FAILED`: refused for good.
+	Status KeyStatus `json:"status"`
+
+	// Generation 1, and one more for each use after the key had expired.
+	Generation int `json:"generation"`
+
+	// Expired Its window is over. While its order has no end, a key does not expire.
+	Expired bool `json:"expired"`
+
+	// ResponseStatus The HTTP status of the stored answer; absent while there is none.
+	ResponseStatus int `json:"response_status,omitempty,omitzero"`
+
+	// SagaKey The order or refund that the request made or was about, where there is one.
+	SagaKey     *openapi_types.UUID `json:"saga_key,omitempty"`
+	CreatedAt   time.Time           `json:"created_at"`
+	CompletedAt time.Time           `json:"completed_at,omitempty,omitzero"`
+
+	// ExpiresAt Until then repeats get the stored answer.
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// KeyStatus `PROCESSING`: its request has no answer yet. `COMPLETED`: answered with success. `FAILED`: refused for good.
+type KeyStatus string
+
 // Metadata The shop's own notes on the order, at most 50. A name has at most 40 characters, a value at most 500.
 type Metadata map[string]string
 
@@ -430,6 +546,12 @@ type OrderList struct {
 
 	// NextCursor What to send as `cursor` for the next page; null on the last one.
 	NextCursor *string `json:"next_cursor"`
+}
+
+// OrderPatch defines model for OrderPatch.
+type OrderPatch struct {
+	// Metadata The notes to set; `null` removes one. The order keeps at most 50.
+	Metadata map[string]*string `json:"metadata"`
 }
 
 // OrderRequest An order to place. Its meaning is fixed by its key; the same key with other content is refused.
@@ -751,11 +873,20 @@ type StockRequest struct {
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// Endpoint defines model for Endpoint.
+type Endpoint string
+
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
+// KeyText defines model for KeyText.
+type KeyText = string
+
 // Limit defines model for Limit.
 type Limit = int
+
+// OptionalIdempotencyKey defines model for OptionalIdempotencyKey.
+type OptionalIdempotencyKey = string
 
 // OrderID defines model for OrderID.
 type OrderID = openapi_types.UUID
@@ -785,6 +916,9 @@ type BodyTooLarge = Problem
 
 // InProgress Why a request was not carried out (RFC 9457).
 type InProgress = Problem
+
+// KeyExpired Why a request was not carried out (RFC 9457).
+type KeyExpired = Problem
 
 // KeyRefused Why a request was not carried out (RFC 9457).
 type KeyRefused = Problem
@@ -816,6 +950,15 @@ type Unexpected = Problem
 // UnsupportedMediaType Why a request was not carried out (RFC 9457).
 type UnsupportedMediaType = Problem
 
+// GetIdempotencyKeyParams defines parameters for GetIdempotencyKey.
+type GetIdempotencyKeyParams struct {
+	// Endpoint The endpoint at which the key was used, method and route pattern.
+	Endpoint GetIdempotencyKeyParamsEndpoint `form:"endpoint,omitempty" json:"endpoint,omitempty,omitzero"`
+}
+
+// GetIdempotencyKeyParamsEndpoint defines parameters for GetIdempotencyKey.
+type GetIdempotencyKeyParamsEndpoint string
+
 // ListOrdersParams defines parameters for ListOrders.
 type ListOrdersParams struct {
 	// Status Only orders in this status.
@@ -837,7 +980,16 @@ type CreateOrderParams struct {
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
 	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// PatchOrderParams defines parameters for PatchOrder.
+type PatchOrderParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // CancelOrderParams defines parameters for CancelOrder.
@@ -846,7 +998,7 @@ type CancelOrderParams struct {
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
 	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // CaptureOrderParams defines parameters for CaptureOrder.
@@ -855,7 +1007,7 @@ type CaptureOrderParams struct {
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
 	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // ContinueOrderParams defines parameters for ContinueOrder.
@@ -864,7 +1016,7 @@ type ContinueOrderParams struct {
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
 	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // CreateRefundParams defines parameters for CreateRefund.
@@ -873,7 +1025,7 @@ type CreateRefundParams struct {
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
 	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // ListStockParams defines parameters for ListStock.
@@ -885,11 +1037,20 @@ type ListStockParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// PutStockParams defines parameters for PutStock.
+type PutStockParams struct {
+	// IdempotencyKey As for a POST; without one a repeat is carried out again.
+	IdempotencyKey OptionalIdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ReceiveWebhookJSONBody defines parameters for ReceiveWebhook.
 type ReceiveWebhookJSONBody = map[string]interface{}
 
 // CreateOrderJSONRequestBody defines body for CreateOrder for application/json ContentType.
 type CreateOrderJSONRequestBody = OrderRequest
+
+// PatchOrderJSONRequestBody defines body for PatchOrder for application/json ContentType.
+type PatchOrderJSONRequestBody = OrderPatch
 
 // CancelOrderJSONRequestBody defines body for CancelOrder for application/json ContentType.
 type CancelOrderJSONRequestBody = CancelRequest
@@ -929,6 +1090,9 @@ type ServerInterface interface {
 	// GetReadiness Can the process take orders?
 	// (GET /readyz)
 	GetReadiness(w http.ResponseWriter, r *http.Request)
+	// GetIdempotencyKey See how an idempotency key stands
+	// (GET /v1/idempotency-keys/{key})
+	GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key KeyText, params GetIdempotencyKeyParams)
 	// ListOrders List orders, newest first
 	// (GET /v1/orders)
 	ListOrders(w http.ResponseWriter, r *http.Request, params ListOrdersParams)
@@ -938,6 +1102,9 @@ type ServerInterface interface {
 	// GetOrder See one order
 	// (GET /v1/orders/{id})
 	GetOrder(w http.ResponseWriter, r *http.Request, id OrderID)
+	// PatchOrder Change the notes on an order
+	// (PATCH /v1/orders/{id})
+	PatchOrder(w http.ResponseWriter, r *http.Request, id OrderID, params PatchOrderParams)
 	// CancelOrder Give an order up before its money is taken, or the rest of a hold
 	// (POST /v1/orders/{id}/cancel)
 	CancelOrder(w http.ResponseWriter, r *http.Request, id OrderID, params CancelOrderParams)
@@ -967,7 +1134,7 @@ type ServerInterface interface {
 	GetStock(w http.ResponseWriter, r *http.Request, sku SKU)
 	// PutStock Set how many are on hand
 	// (PUT /v1/stock/{sku})
-	PutStock(w http.ResponseWriter, r *http.Request, sku SKU)
+	PutStock(w http.ResponseWriter, r *http.Request, sku SKU, params PutStockParams)
 	// ReceiveWebhook Take a provider's event
 	// (POST /webhooks/{provider})
 	ReceiveWebhook(w http.ResponseWriter, r *http.Request, provider ProviderName)
@@ -1013,6 +1180,12 @@ func (_ Unimplemented) GetReadiness(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// GetIdempotencyKey See how an idempotency key stands
+// (GET /v1/idempotency-keys/{key})
+func (_ Unimplemented) GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key KeyText, params GetIdempotencyKeyParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListOrders List orders, newest first
 // (GET /v1/orders)
 func (_ Unimplemented) ListOrders(w http.ResponseWriter, r *http.Request, params ListOrdersParams) {
@@ -1028,6 +1201,12 @@ func (_ Unimplemented) CreateOrder(w http.ResponseWriter, r *http.Request, param
 // GetOrder See one order
 // (GET /v1/orders/{id})
 func (_ Unimplemented) GetOrder(w http.ResponseWriter, r *http.Request, id OrderID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// PatchOrder Change the notes on an order
+// (PATCH /v1/orders/{id})
+func (_ Unimplemented) PatchOrder(w http.ResponseWriter, r *http.Request, id OrderID, params PatchOrderParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1087,7 +1266,7 @@ func (_ Unimplemented) GetStock(w http.ResponseWriter, r *http.Request, sku SKU)
 
 // PutStock Set how many are on hand
 // (PUT /v1/stock/{sku})
-func (_ Unimplemented) PutStock(w http.ResponseWriter, r *http.Request, sku SKU) {
+func (_ Unimplemented) PutStock(w http.ResponseWriter, r *http.Request, sku SKU, params PutStockParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1202,6 +1381,48 @@ func (siw *ServerInterfaceWrapper) GetReadiness(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// GetIdempotencyKey operation middleware
+func (siw *ServerInterfaceWrapper) GetIdempotencyKey(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "key" -------------
+	var key KeyText
+
+	err = runtime.BindStyledParameterWithOptions("simple", "key", chi.URLParam(r, "key"), &key, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "key", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetIdempotencyKeyParams
+
+	// ------------- Optional query parameter "endpoint" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "endpoint", r.URL.Query(), &params.Endpoint, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "endpoint"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "endpoint", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetIdempotencyKey(w, r, key, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListOrders operation middleware
 func (siw *ServerInterfaceWrapper) ListOrders(w http.ResponseWriter, r *http.Request) {
 
@@ -1285,7 +1506,7 @@ func (siw *ServerInterfaceWrapper) CreateOrder(w http.ResponseWriter, r *http.Re
 
 	headers := r.Header
 
-	// ------------- Required header parameter "Idempotency-Key" -------------
+	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
 		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
@@ -1294,7 +1515,7 @@ func (siw *ServerInterfaceWrapper) CreateOrder(w http.ResponseWriter, r *http.Re
 			return
 		}
 
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
 		if err != nil {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
 			return
@@ -1302,10 +1523,6 @@ func (siw *ServerInterfaceWrapper) CreateOrder(w http.ResponseWriter, r *http.Re
 
 		params.IdempotencyKey = IdempotencyKey
 
-	} else {
-		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
-		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
-		return
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -1345,6 +1562,56 @@ func (siw *ServerInterfaceWrapper) GetOrder(w http.ResponseWriter, r *http.Reque
 	handler.ServeHTTP(w, r)
 }
 
+// PatchOrder operation middleware
+func (siw *ServerInterfaceWrapper) PatchOrder(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PatchOrderParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchOrder(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // CancelOrder operation middleware
 func (siw *ServerInterfaceWrapper) CancelOrder(w http.ResponseWriter, r *http.Request) {
 
@@ -1365,7 +1632,7 @@ func (siw *ServerInterfaceWrapper) CancelOrder(w http.ResponseWriter, r *http.Re
 
 	headers := r.Header
 
-	// ------------- Required header parameter "Idempotency-Key" -------------
+	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
 		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
@@ -1374,7 +1641,7 @@ func (siw *ServerInterfaceWrapper) CancelOrder(w http.ResponseWriter, r *http.Re
 			return
 		}
 
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
 		if err != nil {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
 			return
@@ -1382,10 +1649,6 @@ func (siw *ServerInterfaceWrapper) CancelOrder(w http.ResponseWriter, r *http.Re
 
 		params.IdempotencyKey = IdempotencyKey
 
-	} else {
-		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
-		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
-		return
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -1419,7 +1682,7 @@ func (siw *ServerInterfaceWrapper) CaptureOrder(w http.ResponseWriter, r *http.R
 
 	headers := r.Header
 
-	// ------------- Required header parameter "Idempotency-Key" -------------
+	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
 		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
@@ -1428,7 +1691,7 @@ func (siw *ServerInterfaceWrapper) CaptureOrder(w http.ResponseWriter, r *http.R
 			return
 		}
 
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
 		if err != nil {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
 			return
@@ -1436,10 +1699,6 @@ func (siw *ServerInterfaceWrapper) CaptureOrder(w http.ResponseWriter, r *http.R
 
 		params.IdempotencyKey = IdempotencyKey
 
-	} else {
-		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
-		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
-		return
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -1473,7 +1732,7 @@ func (siw *ServerInterfaceWrapper) ContinueOrder(w http.ResponseWriter, r *http.
 
 	headers := r.Header
 
-	// ------------- Required header parameter "Idempotency-Key" -------------
+	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
 		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
@@ -1482,7 +1741,7 @@ func (siw *ServerInterfaceWrapper) ContinueOrder(w http.ResponseWriter, r *http.
 			return
 		}
 
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
 		if err != nil {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
 			return
@@ -1490,10 +1749,6 @@ func (siw *ServerInterfaceWrapper) ContinueOrder(w http.ResponseWriter, r *http.
 
 		params.IdempotencyKey = IdempotencyKey
 
-	} else {
-		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
-		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
-		return
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -1553,7 +1808,7 @@ func (siw *ServerInterfaceWrapper) CreateRefund(w http.ResponseWriter, r *http.R
 
 	headers := r.Header
 
-	// ------------- Required header parameter "Idempotency-Key" -------------
+	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
 		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
@@ -1562,7 +1817,7 @@ func (siw *ServerInterfaceWrapper) CreateRefund(w http.ResponseWriter, r *http.R
 			return
 		}
 
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
 		if err != nil {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
 			return
@@ -1570,10 +1825,6 @@ func (siw *ServerInterfaceWrapper) CreateRefund(w http.ResponseWriter, r *http.R
 
 		params.IdempotencyKey = IdempotencyKey
 
-	} else {
-		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
-		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
-		return
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -1735,8 +1986,32 @@ func (siw *ServerInterfaceWrapper) PutStock(w http.ResponseWriter, r *http.Reque
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PutStockParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey OptionalIdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.PutStock(w, r, sku)
+		siw.Handler.PutStock(w, r, sku, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1904,6 +2179,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/readyz", wrapper.GetReadiness)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/idempotency-keys/{key}", wrapper.GetIdempotencyKey)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/orders", wrapper.ListOrders)
 	})
 	r.Group(func(r chi.Router) {
@@ -1911,6 +2189,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/orders/{id}", wrapper.GetOrder)
+	})
+	r.Group(func(r chi.Router) {
+		r.Patch(options.BaseURL+"/v1/orders/{id}", wrapper.PatchOrder)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/orders/{id}/cancel", wrapper.CancelOrder)

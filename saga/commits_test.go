@@ -38,7 +38,8 @@ func (b *bundle) logWrites() {
 	b.exec(`CREATE FUNCTION log_write() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN INSERT INTO writes VALUES (txid_current()); RETURN NULL; END $$`)
 	for _, table := range []string{
-		"stock", "orders", "order_items", "sagas", "saga_steps", "reservations", "idempotency_keys", "outbox_events", "findings",
+		"stock", "orders", "order_items", "sagas", "saga_steps", "reservations", "idempotency_keys", "idempotency_answers", "outbox_events",
+		"findings",
 	} {
 		b.exec(`CREATE TRIGGER log_write AFTER INSERT OR UPDATE OR DELETE ON ` + table + ` FOR EACH ROW EXECUTE FUNCTION log_write()`)
 	}

@@ -21,6 +21,9 @@ var (
 	// ErrExceedsCapture: with this refund, refunds would exceed what was captured, or the order is not completed. Nothing was
 	// written.
 	ErrExceedsCapture = errors.New("refunds would exceed the capture")
+	// ErrGenerationUsed: the key was used before, and its record cleaned up since: what derived from it is still there. Begin with the
+	// next generation. Nothing was written.
+	ErrGenerationUsed = errors.New("generation of the idempotency key is used")
 	// ErrReservationLost: the stock to be sold is not held any more. Nothing was written.
 	ErrReservationLost = errors.New("reservation is lost")
 )
@@ -47,6 +50,8 @@ type Claim struct {
 	Fingerprint [32]byte // of the request's intent
 	Generation  int      // 1, or one more than that of the expired use
 	Retention   time.Duration
+
+	KeysPerMinute int // how many new keys the account may begin in a minute; 0: any number
 }
 
 // Ref names a saga of an account.
@@ -59,13 +64,14 @@ type Ref struct {
 // one round trip each. A context that ends, or a connection that breaks, leaves open whether a call was carried out.
 type Store interface {
 	// Begin claims the key and writes the new saga as the change has it, under a fresh lease. It returns the saga with
-	// its times and lease. Errors: ErrKeyTaken, *OutOfStockError, *UnknownSKUError; for a refund's saga ErrExceedsCapture.
+	// its times and lease. Errors: ErrKeyTaken, ErrGenerationUsed, one of its own where the account begins too many keys,
+	// *OutOfStockError, *UnknownSKUError; for a refund's saga ErrExceedsCapture.
 	Begin(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Apply writes a change if the saga still stands where the change began, under the same lease. It returns the saga
 	// with its new times. Errors: ErrLeaseLost, ErrReservationLost, *OutOfStockError.
 	Apply(ctx context.Context, change Change) (Saga, error)
 	// Ask claims the key of a request about a saga that rests, takes its lease and writes the change, in one transaction. The
-	// change's saga is as Load gave it; the key's record names it. Errors: ErrKeyTaken, ErrReservationLost, and ErrLeaseLost where
+	// change's saga is as Load gave it; the key's record names it. Errors: those of Begin about the key, ErrReservationLost, and ErrLeaseLost where
 	// somebody drives the saga or has moved it on, or an earlier request about it has no answer yet.
 	Ask(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Load reads a saga as it stands, without its lease. Errors: ErrNotFound.

@@ -10,6 +10,8 @@ import (
 type RecoveryConfig struct {
 	Interval    time.Duration // between two looks when nothing is due
 	Concurrency int           // sagas driven at once, and so the most that one look claims
+	// Reclaimed hears of each saga whose request has no answer yet, and whose server is gone; nil: nobody does. It must not block.
+	Reclaimed func(endpoint string)
 }
 
 // Recovery takes up the sagas that are due and that nobody drives: those whose server died, whose outcome is unknown, whose
@@ -72,6 +74,9 @@ func (w *Recovery) runOnce(ctx context.Context, acquired int) int {
 		w.runner.Logger.ErrorContext(ctx, "recovery cannot claim", "error", err)
 	}
 	for _, s := range due {
+		if s.Pending != "" && w.Reclaimed != nil {
+			w.Reclaimed(s.Pending)
+		}
 		go func() {
 			defer func() { <-w.slots }()
 			w.take(ctx, s)

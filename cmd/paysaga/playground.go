@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -218,7 +219,7 @@ func (p *playground) loadSecrets(ctx context.Context, dir string, store *postgre
 		}
 	}
 	for sku, onHand := range demoStock() {
-		if _, err := store.PutStock(ctx, demoAccount, sku, onHand); err != nil {
+		if _, err := store.PutStock(ctx, demoAccount, sku, onHand, nil); err != nil {
 			return err
 		}
 	}
@@ -236,6 +237,9 @@ func (p *playground) env() map[string]string {
 	return map[string]string{
 		"DATABASE_URL":            p.postgres.URL(),
 		"PAYSAGA_ENCRYPTION_KEYS": p.secrets.EncryptionKeys,
+
+		// A developer tries loads that no shop has. The environment can set the limit all the same.
+		"PAYSAGA_NEW_KEYS_PER_MINUTE": cmp.Or(os.Getenv("PAYSAGA_NEW_KEYS_PER_MINUTE"), "0"),
 
 		"STRIPE_API_KEY":         sandboxKey,
 		"STRIPE_WEBHOOK_SECRETS": p.secrets.stripeWebhookSecret(),

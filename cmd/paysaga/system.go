@@ -14,6 +14,7 @@ import (
 
 	"paysaga/internal/config"
 	"paysaga/internal/httpapi"
+	"paysaga/internal/idempotency"
 	"paysaga/internal/postgres"
 	"paysaga/internal/webhook"
 	"paysaga/saga"
@@ -81,8 +82,10 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err != nil {
 		return nil, fmt.Errorf("set up the runner: %w", err)
 	}
+	var meter idempotency.Meter = idempotency.NoMeter{}
 	recovery, err := saga.NewRecovery(runner, saga.RecoveryConfig{
 		Interval: c.RecoveryInterval, Concurrency: recoveryConcurrency,
+		Reclaimed: func(endpoint string) { meter.OrphanReclaimed(endpoint, idempotency.ByRecovery) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up recovery: %w", err)
@@ -91,8 +94,12 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err != nil {
 		return nil, err
 	}
+	guard, err := newGuard(store, c, meter, logger)
+	if err != nil {
+		return nil, err
+	}
 	handler, err := httpapi.New(httpapi.Config{
-		Store: store, Runner: runner, Webhooks: inbox, Retention: c.Retention, MaxBody: c.MaxBody, Logger: logger,
+		Store: store, Runner: runner, Webhooks: inbox, Guard: guard, MaxBody: c.MaxBody, Logger: logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the API: %w", err)
@@ -100,6 +107,23 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	return &system{
 		store: store, runner: runner, recovery: recovery, inbox: inbox, handler: handler, drain: c.DrainTimeout, logger: logger,
 	}, nil
+}
+
+// newGuard makes the guard of every request with a key.
+func newGuard(store *postgres.Store, c config.Config, meter idempotency.Meter, logger *slog.Logger) (*idempotency.Guard, error) {
+	keys := c.Idempotency
+	store.KeepDigestsOnly(keys.DigestOnly)
+	guard, err := idempotency.NewGuard(idempotency.Config{
+		Store: store, Lease: c.Lease, Meter: meter, Logger: logger,
+		Policy: idempotency.Policy{
+			Mode: idempotency.Mode(keys.Mode), MissingKey: idempotency.MissingKey(keys.MissingKey), MismatchStatus: keys.MismatchStatus,
+			ExpiredKeys: idempotency.ExpiredKeys(keys.ExpiredKeys), Retention: c.Retention, KeysPerMinute: keys.KeysPerMinute,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the guard of keys: %w", err)
+	}
+	return guard, nil
 }
 
 // newInbox makes the inbox for webhooks. It looks for events of other processes, and for those that are due again, as often as

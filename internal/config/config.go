@@ -1,7 +1,7 @@
 // Package config reads paysaga's settings from the environment and refuses those that are missing or contradict each
 // other: all of them at once, one line each, which names the variable and what to do.
 //
-// It only reads and checks. It opens no connection, touches no file, and never repeats a secret's value. The table in
+// It only reads and checks. It opens no connection, no file but one that a setting names, and never repeats a secret's value. The table in
 // settings.go is the one place where a setting is named, described and given its default.
 package config
 
@@ -23,6 +23,9 @@ type Config struct {
 	AwaitDeadline    time.Duration // how long an order waits for its customer
 	DrainTimeout     time.Duration // how long a stopping server lets running orders finish
 	Retention        time.Duration // how long a key keeps its answer
+
+	Idempotency    Idempotency
+	UpkeepInterval time.Duration // how often expired keys and answers are cleaned up
 
 	MaxBody        int64      // the longest request body, in bytes
 	EncryptionKeys *seal.Ring // seals the answers kept under keys

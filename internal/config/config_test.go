@@ -58,6 +58,11 @@ func defaults() config.Config {
 		DatabaseURL: databaseURL, Addr: "127.0.0.1:8080", MaxBody: 65536,
 		Lease: 30 * time.Second, CallTimeout: 20 * time.Second, RecoveryInterval: time.Second,
 		AwaitDeadline: 30 * time.Minute, DrainTimeout: 25 * time.Second, Retention: 720 * time.Hour,
+		Idempotency: config.Idempotency{
+			Mode: "enforce", MissingKey: "refuse", MismatchStatus: 422, ExpiredKeys: "new", KeysPerMinute: 100,
+		},
+		UpkeepInterval: 10 * time.Minute,
+
 		Stripe:    config.Stripe{APIKey: stripeKey, BaseURL: "https://api.stripe.com"},
 		Adyen:     config.Adyen{BaseURL: "https://checkout-test.adyen.com/v71"},
 		PayPal:    config.PayPal{BaseURL: "https://api-m.paypal.com"},
@@ -92,6 +97,8 @@ func TestLoadEverySetting(t *testing.T) {
 		"PAYPAL_WEBHOOK_VERIFY=api", "PAYPAL_CERTIFICATE_HOSTS=certs.example.com:443, 127.0.0.1:9090", "PAYPAL_BASE_URL=https://api-m.paypal.com/",
 		"PAYSAGA_LEASE=100ms", "PAYSAGA_CALL_TIMEOUT=100ms", "PAYSAGA_RECOVERY_INTERVAL=10ms",
 		"PAYSAGA_AWAIT_DEADLINE=1s", "PAYSAGA_DRAIN_TIMEOUT=100ms", "PAYSAGA_RETENTION=168h",
+		"PAYSAGA_IDEMPOTENCY_MODE=log_only", "PAYSAGA_MISSING_KEY=proceed", "PAYSAGA_MISMATCH_STATUS=409", "PAYSAGA_EXPIRED_KEYS=reject",
+		"PAYSAGA_NEW_KEYS_PER_MINUTE=0", "PAYSAGA_DIGEST_ONLY=PATCH /v1/orders/{id}, PUT /v1/stock/{sku}", "PAYSAGA_UPKEEP_INTERVAL=1h",
 		"PAYSAGA_LOG_FORMAT=json", "PAYSAGA_LOG_LEVEL=WARN",
 	})
 	if err != nil {
@@ -114,6 +121,12 @@ func TestLoadEverySetting(t *testing.T) {
 			ClientID: "client", ClientSecret: paypalSecret, WebhookID: "8PT597110X687430LKGECATA", WebhookVerify: config.VerifyByAPI,
 			CertificateHosts: []string{"certs.example.com:443", "127.0.0.1:9090"}, BaseURL: "https://api-m.paypal.com",
 		},
+		Idempotency: config.Idempotency{
+			Mode: "log_only", MissingKey: "proceed", MismatchStatus: 409, ExpiredKeys: "reject",
+			DigestOnly: []string{"PATCH /v1/orders/{id}", "PUT /v1/stock/{sku}"},
+		},
+		UpkeepInterval: time.Hour,
+
 		LogFormat: config.LogJSON, LogLevel: slog.LevelWarn,
 	}
 	if diff := cmp.Diff(want, got, ignoreRing); diff != "" {

@@ -28,7 +28,14 @@ func (e environment) config() (Config, error) {
 		problems []error
 	)
 	broken := make(map[string]bool)
+	if problem := readKeysFile(e); problem != nil {
+		broken[encryptionKeysName] = true
+		problems = append(problems, problem)
+	}
 	for _, s := range allSettings() {
+		if broken[s.Name] {
+			continue
+		}
 		if problem := s.read(e, &c); problem != nil {
 			broken[s.Name] = true
 			problems = append(problems, problem)

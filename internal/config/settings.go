@@ -92,7 +92,7 @@ const (
 // allSettings is the one table of all settings.
 func allSettings() []setting {
 	return slices.Concat(
-		connectionSettings(), stripeSettings(), adyenSettings(), paypalSettings(), timeSettings(), logSettings(),
+		connectionSettings(), stripeSettings(), adyenSettings(), paypalSettings(), timeSettings(), idempotencySettings(), logSettings(),
 	)
 }
 
@@ -116,11 +116,15 @@ func connectionSettings() []setting {
 	return []setting{
 		databaseURLSetting(),
 		{Setting{
-			Name: "PAYSAGA_ENCRYPTION_KEYS", Required: true, Secret: true,
+			Name: encryptionKeysName, Required: true, Secret: true,
 			Description: "The keys that seal the kept answers, `id:key[,id:key…]`, each key 32 random bytes in base64. " +
 				"The first one seals, all of them open.",
 			Example: "k1:$(openssl rand -base64 32)",
 		}, func(c *Config, value string) error { return parseEncryptionKeys(&c.EncryptionKeys, value) }},
+		{Setting{
+			Name:        encryptionKeysFileName,
+			Description: "A file with the encryption keys, one a line or with commas between, instead of `PAYSAGA_ENCRYPTION_KEYS`.",
+		}, func(*Config, string) error { return nil }}, // read before all others: see readKeysFile
 		{Setting{
 			Name: "PAYSAGA_ADDR", Default: "127.0.0.1:8080",
 			Description: "Host and port to listen on. Port 0 picks a free one.",

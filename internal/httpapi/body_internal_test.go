@@ -23,9 +23,13 @@ import (
 // oneOrderStore knows one account, one order and one key.
 type oneOrderStore struct {
 	Store
+	KeyStore
 
 	record *idempotency.Record
 }
+
+// KeyStore is what the guard needs of a store, beside LookupKey.
+type KeyStore interface{ idempotency.Store }
 
 func (oneOrderStore) FindAPIKey(context.Context, [32]byte) (account.Key, error) {
 	return account.Key{AccountID: "shop"}, nil
@@ -74,10 +78,18 @@ func (r *askedRunner) Refund(_ context.Context, claim saga.Claim, ref saga.Ref, 
 
 const fuzzedBodyLimit = 64 << 10 // the default of the server
 
-func handlerOf(t testing.TB, store Store, runner Runner) http.Handler {
+func handlerOf(t testing.TB, store oneOrderStore, runner Runner) http.Handler {
 	t.Helper()
+	policy := idempotency.Default()
+	policy.Retention = time.Hour
+	guard, err := idempotency.NewGuard(idempotency.Config{
+		Store: store, Policy: policy, Lease: time.Minute, Meter: idempotency.NoMeter{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	handler, err := New(Config{
-		Store: store, Runner: runner, Retention: time.Hour, MaxBody: fuzzedBodyLimit, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Runner: runner, Guard: guard, MaxBody: fuzzedBodyLimit, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

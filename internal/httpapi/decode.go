@@ -329,15 +329,14 @@ func parameterProblem(name string, err error) *problem {
 
 // failParameter answers for the generated code, which could not read a parameter.
 func (s *server) failParameter(w http.ResponseWriter, r *http.Request, err error) {
-	header := "Idempotency-Key"
 	var missing *api.RequiredHeaderError
 	var several *api.TooManyValuesForParamError
 	var malformed *api.InvalidParamFormatError
 	switch {
-	case errors.As(err, &missing) && missing.ParamName == header,
-		errors.As(err, &several) && several.ParamName == header,
-		errors.As(err, &malformed) && malformed.ParamName == header:
-		if _, err := idempotency.ParseKey(r.Header.Values(header)); err != nil {
+	case errors.As(err, &missing) && missing.ParamName == keyHeader,
+		errors.As(err, &several) && several.ParamName == keyHeader,
+		errors.As(err, &malformed) && malformed.ParamName == keyHeader:
+		if _, err := idempotency.ParseKey(r.Header.Values(keyHeader)); err != nil {
 			s.fail(w, r, err)
 			return
 		}

@@ -8,4 +8,14 @@ const (
 	captureOrderEndpoint  = "POST /v1/orders/{id}/capture"
 	cancelOrderEndpoint   = "POST /v1/orders/{id}/cancel"
 	createRefundEndpoint  = "POST /v1/orders/{id}/refunds"
+	patchOrderEndpoint    = "PATCH /v1/orders/{id}"
+	putStockEndpoint      = "PUT /v1/stock/{sku}" // the key is optional there
 )
+
+// Endpoints are all of them.
+func Endpoints() []string {
+	return []string{
+		createOrderEndpoint, continueOrderEndpoint, captureOrderEndpoint, cancelOrderEndpoint, createRefundEndpoint, patchOrderEndpoint,
+		putStockEndpoint,
+	}
+}

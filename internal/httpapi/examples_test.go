@@ -58,8 +58,6 @@ func TestExamplesOfProblemsAreReal(t *testing.T) {
 func problemsOfExamples(t *testing.T, document *openapi3.T) map[string]api.Problem {
 	t.Helper()
 	s := &server{document: document}
-	_, _, reused := s.decide(t.Context(), idempotency.Record{Status: idempotency.Completed}, true,
-		saga.Claim{Fingerprint: idempotency.NewIntent("another").Fingerprint()}, intent{})
 	var order api.OrderRequest
 	const noPieces = `{"currency":"EUR","amount":3998,"items":[{"sku":"TSHIRT-M","quantity":0,"unit_amount":1999}],` +
 		`"payment":{"provider":"stripe","method":"pm_card_visa"}}`
@@ -74,7 +72,8 @@ func problemsOfExamples(t *testing.T, document *openapi3.T) map[string]api.Probl
 	return map[string]api.Problem{
 		"invalidRequest":      told(t, s.decodeBody([]byte(noPieces), "OrderRequest", &order)),
 		"requestInProgress":   told(t, waitProblem(0)),
-		"idempotencyKeyReuse": told(t, reused),
+		"idempotencyKeyReuse": told(t, &idempotency.MismatchError{Status: http.StatusUnprocessableEntity}),
+		"keyExpired":          told(t, idempotency.ErrExpired),
 		"orderBusy":           told(t, &saga.RefusedError{Reason: saga.RefusedBusy}),
 		"amountTooLarge":      told(t, refusedBySaga(held, saga.Request{Kind: saga.RequestCapture, Amount: 4000, Final: true})),
 		"paymentRequired":     told(t, refusedBySaga(unpaid, saga.Request{Kind: saga.RequestContinue})),

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
+	"paysaga/api"
+	"paysaga/internal/httpapi/pages"
 	"paysaga/internal/idempotency"
 	"paysaga/saga"
 )
@@ -18,9 +20,9 @@ type intent struct {
 	begin func(ctx context.Context, claim saga.Claim) (saga.Answer, error)
 }
 
-// answerKeyed is the way of every POST that is idempotent by key: the key, the body, and then the one answer that there is.
+// answerKeyed is the way of every POST and PATCH that is idempotent by key: the key, the body, and then the one answer that there is.
 func (s *server) answerKeyed(w http.ResponseWriter, r *http.Request, endpoint string, read func() (intent, error)) {
-	key, err := idempotency.ParseKey(r.Header.Values("Idempotency-Key"))
+	key, err := s.Guard.ReadKey(r.Header.Values(keyHeader))
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -30,77 +32,67 @@ func (s *server) answerKeyed(w http.ResponseWriter, r *http.Request, endpoint st
 		s.fail(w, r, err)
 		return
 	}
-	claim := saga.Claim{
-		AccountID: accountOf(r.Context()), Endpoint: endpoint, Key: key, Fingerprint: meant.fingerprint, Retention: s.Retention,
+	call := idempotency.Call{AccountID: accountOf(r.Context()), Endpoint: endpoint, Key: key, Fingerprint: meant.fingerprint}
+	result, err := s.Guard.Do(r.Context(), call, idempotency.Work{Begin: meant.begin, Resume: s.resume})
+	s.tell(w, r, result, err)
+}
+
+// resume goes on with the saga that an earlier request with the key began, or asked something of.
+func (s *server) resume(ctx context.Context, held idempotency.Held, record idempotency.Record) (saga.Answer, error) {
+	return s.Runner.TakeOver(ctx, saga.Ref{AccountID: held.AccountID, Key: record.SagaKey}, record.Fence) //nolint:wrapcheck // as Begin's
+}
+
+// keyHeader carries the client's key.
+const keyHeader = "Idempotency-Key"
+
+// tell writes what the guard found.
+func (s *server) tell(w http.ResponseWriter, r *http.Request, result idempotency.Result, err error) {
+	if result.Protection != "" {
+		w.Header().Set("Idempotency-Protection", result.Protection)
 	}
-	answer, replayed, err := s.findAnswer(r.Context(), claim, meant)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	for name, value := range answer.Headers {
+	for name, value := range result.Answer.Headers {
 		w.Header().Set(name, value)
 	}
-	if replayed {
+	if result.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	s.send(w, r, answer.Status, answer.Headers["Content-Type"], answer.Body)
+	if digest := result.BodyDigest; digest != nil { // RFC 9530
+		w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":")
+	}
+	s.send(w, r, result.Answer.Status, result.Answer.Headers["Content-Type"], result.Answer.Body)
 }
 
-// maxLookups bounds how often a request that lost a race looks again at who won it. Each loss means that somebody else
-// made progress, so a second look nearly always has the answer.
-const maxLookups = 4
-
-// findAnswer finds the one answer for a key: the stored one, or that of a saga which it begins, asks or takes over. A request that
-// its order refuses may be the second of two with the same key, of which the first has changed the order meanwhile: so the key is
-// looked up once more before the refusal is told.
-func (s *server) findAnswer(ctx context.Context, claim saga.Claim, meant intent) (saga.Answer, bool, error) {
-	var refused error
-	for range maxLookups {
-		record, used, err := s.Store.LookupKey(ctx, claim.AccountID, claim.Endpoint, claim.Key)
-		if err != nil {
-			return saga.Answer{}, false, fmt.Errorf("look key up: %w", err)
-		}
-		if refused != nil && !used {
-			return saga.Answer{}, false, refused
-		}
-		answer, replayed, err := s.decide(ctx, record, used, claim, meant)
-		if _, refuses := errors.AsType[*saga.RefusedError](err); refuses {
-			if refused != nil { // the key is that of an earlier window
-				return saga.Answer{}, false, err
-			}
-			refused = err
-			continue
-		}
-		if errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) {
-			continue
-		}
-		return answer, replayed, err
+// keyProblem puts what the guard refuses into words; nil for what it does not refuse.
+func keyProblem(err error) *problem {
+	var malformed *idempotency.KeyError
+	var mismatch *idempotency.MismatchError
+	var running *idempotency.InProgressError
+	var limit *idempotency.LimitError
+	switch {
+	case errors.As(err, &malformed):
+		return keyHeaderProblem(keyInvalid, malformed.Detail)
+	case errors.Is(err, idempotency.ErrKeyMissing):
+		return keyHeaderProblem(keyMissing, "Send an Idempotency-Key header with a new UUID for each request, and the same one for its repeats.")
+	case errors.As(err, &running):
+		return waitProblem(running.LeaseLeft)
+	case errors.As(err, &mismatch):
+		kind := keyReused
+		kind.Status = mismatch.Status
+		return newProblem(kind, "This key was used for another request. Use a new key for a new one.")
+	case errors.Is(err, idempotency.ErrExpired):
+		return newProblem(keyExpired, "This key was used longer ago than answers are kept. Use a new key for a new request.")
+	case errors.As(err, &limit):
+		return limitProblem(limit)
 	}
-	return saga.Answer{}, false, waitProblem(0)
+	return nil
 }
 
-func (s *server) decide(
-	ctx context.Context, record idempotency.Record, used bool, claim saga.Claim, meant intent,
-) (answer saga.Answer, replayed bool, err error) {
-	claim.Generation = 1
-	if used {
-		switch idempotency.Decide(record, claim.Fingerprint) {
-		case idempotency.Replay:
-			return record.Answer, true, nil
-		case idempotency.Wait:
-			return saga.Answer{}, false, waitProblem(record.LeaseLeft)
-		case idempotency.Mismatch:
-			return saga.Answer{}, false, newProblem(keyReused, "This key was used for another request. Use a new key for a new one.")
-		case idempotency.TakeOver:
-			answer, err = s.Runner.TakeOver(ctx, saga.Ref{AccountID: claim.AccountID, Key: record.SagaKey}, record.Fence)
-			return answer, false, err
-		case idempotency.Renew:
-			claim.Generation = record.Generation + 1
-		}
-	}
-	answer, err = meant.begin(ctx, claim)
-	return answer, false, err
+func keyHeaderProblem(kind pages.ProblemType, detail string) *problem {
+	return &problem{kind: kind, detail: detail, errors: []api.FieldError{{Header: keyHeader, Detail: detail}}}
 }
 
 // waitProblem asks to come back when the lease ends at the latest; the answer is usually there much sooner, so never to

@@ -13,7 +13,6 @@ import (
 
 	"paysaga/api"
 	"paysaga/internal/httpapi/pages"
-	"paysaga/internal/idempotency"
 	"paysaga/providers"
 	"paysaga/saga"
 )
@@ -24,6 +23,7 @@ type problem struct {
 	detail     string
 	errors     []api.FieldError
 	retryAfter time.Duration
+	headers    map[string]string // besides
 }
 
 func (p *problem) Error() string { return p.kind.Slug + ": " + p.detail }
@@ -51,17 +51,11 @@ const defaultRetryAfter = 2 * time.Second
 // problemOf is the one mapping from errors to problems. What it does not know is internal, and its text stays here.
 func problemOf(err error) *problem {
 	var known *problem
-	var badKey *idempotency.KeyError
 	var badPayment *providers.RequestError
 	var refused *saga.RefusedError
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &badKey):
-		return &problem{kind: keyInvalid, detail: badKey.Detail, errors: []api.FieldError{{Header: "Idempotency-Key", Detail: badKey.Detail}}}
-	case errors.Is(err, idempotency.ErrKeyMissing):
-		const detail = "Send an Idempotency-Key header with a new UUID for each request, and the same one for its repeats."
-		return &problem{kind: keyMissing, detail: detail, errors: []api.FieldError{{Header: "Idempotency-Key", Detail: detail}}}
 	case errors.As(err, &badPayment):
 		return paymentProblem(badPayment)
 	case errors.As(err, &refused):
@@ -73,7 +67,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, saga.ErrOverloaded), errors.Is(err, saga.ErrDraining):
 		return &problem{kind: unavailable, detail: "The server takes no further orders at this moment.", retryAfter: defaultRetryAfter}
 	}
-	return nil
+	return keyProblem(err)
 }
 
 // mendable are the fields of a request that a provider may object to. Whatever else it names was made here.
@@ -121,6 +115,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
+	}
+	for name, value := range p.headers {
+		w.Header().Set(name, value)
 	}
 	if p.kind.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="paysaga"`)

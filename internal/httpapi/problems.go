@@ -22,11 +22,16 @@ func finalProblem(status int, slug, title, meaning, mend string) pages.ProblemTy
 	return t
 }
 
-// passingConflict is a conflict that ends by itself, unlike those about how an order stands.
-func passingConflict(slug, title, meaning, mend string) pages.ProblemType {
-	t := pages.ProblemType{Slug: slug, Title: title, Status: http.StatusConflict, Passes: true, Meaning: meaning, Mend: mend}
+// passingProblem ends by itself.
+func passingProblem(status int, slug, title, meaning, mend string) pages.ProblemType {
+	t := pages.ProblemType{Slug: slug, Title: title, Status: status, Passes: true, Meaning: meaning, Mend: mend}
 	problemTypes[slug] = t
 	return t
+}
+
+// passingConflict is a conflict that ends by itself, unlike those about how an order stands.
+func passingConflict(slug, title, meaning, mend string) pages.ProblemType {
+	return passingProblem(http.StatusConflict, slug, title, meaning, mend)
 }
 
 var (
@@ -42,6 +47,14 @@ var (
 	keyReused = finalProblem(http.StatusUnprocessableEntity, "idempotency-key-reuse", "The Idempotency-Key belongs to another request",
 		"The key was used for a request with another intent: another amount, other items, another payment.",
 		"Use a new key for a new intent. To repeat the first request, send it unchanged.")
+	keyExpired = finalProblem(http.StatusGone, "idempotency-key-expired", "The Idempotency-Key has expired",
+		"The key was used longer ago than answers are kept, and this server carries nothing out twice under one key. Nothing was done.",
+		"Read the order that the first request made. For a new request use a new key.")
+	tooManyKeys = passingProblem(http.StatusTooManyRequests, "too-many-new-keys", "Too many new keys in a short time",
+		"The account has begun more new requests than it may in a minute. Nothing was done, and the key was not used. Repeats of "+
+			"earlier requests are not counted.",
+		"Send the same request with the same key again after the seconds in `Retry-After`. A client that makes a new key for each repeat "+
+			"is the usual cause; for a shop that is that busy, the operator can raise `PAYSAGA_NEW_KEYS_PER_MINUTE`.")
 	inProgress = passingConflict("request-in-progress", "The request is still being worked on",
 		"An earlier request with the same key has no answer yet.",
 		"Send the same request with the same key again after the seconds in `Retry-After`.")

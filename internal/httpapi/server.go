@@ -32,7 +32,11 @@ type Store interface {
 	GetOrder(ctx context.Context, accountID string, id uuid.UUID) (saga.Saga, error)
 	ListOrders(ctx context.Context, accountID string, filter saga.OrderFilter) ([]saga.Saga, error)
 	Timeline(ctx context.Context, accountID string, orderID uuid.UUID) (saga.Timeline, error)
-	PutStock(ctx context.Context, accountID, sku string, onHand int64) (saga.Stock, error)
+	// PutMetadata replaces the notes on an order as it was read, and stores the answer under the key, in one transaction. Errors:
+	// those of saga.Store about the key, and saga.ErrLeaseLost where the order has changed since.
+	PutMetadata(ctx context.Context, claim saga.Claim, read saga.Saga, metadata map[string]string, answer saga.Answer) error
+	// PutStock sets a count; where a key is held, only while it is.
+	PutStock(ctx context.Context, accountID, sku string, onHand int64, held *idempotency.Held) (saga.Stock, error)
 	GetStock(ctx context.Context, accountID, sku string) (saga.Stock, error)
 	ListStock(ctx context.Context, accountID, after string, limit int) ([]saga.Stock, error)
 	RefundStore
@@ -55,11 +59,11 @@ type Runner interface {
 
 // Config sets up the API.
 type Config struct {
-	Store     Store
-	Runner    Runner
-	Retention time.Duration // how long a key keeps its answer
-	MaxBody   int64         // bytes
-	Logger    *slog.Logger
+	Store   Store
+	Runner  Runner
+	Guard   *idempotency.Guard
+	MaxBody int64 // bytes
+	Logger  *slog.Logger
 	// Webhooks takes POSTs at /webhooks/{provider} and answers them by itself. It bounds the body and verifies who sent it. Nil:
 	// nothing is there.
 	Webhooks http.Handler
@@ -74,8 +78,8 @@ type server struct {
 
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
-	if c.Store == nil || c.Runner == nil || c.Logger == nil || c.Retention <= 0 || c.MaxBody <= 0 {
-		return nil, errors.New("the API needs a store, a runner, a logger, a retention and a body limit")
+	if c.Store == nil || c.Runner == nil || c.Guard == nil || c.Logger == nil || c.MaxBody <= 0 {
+		return nil, errors.New("the API needs a store, a runner, a guard, a logger and a body limit")
 	}
 	document, err := api.Load()
 	if err != nil {

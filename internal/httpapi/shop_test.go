@@ -14,6 +14,7 @@ import (
 
 	"paysaga/internal/account"
 	"paysaga/internal/httpapi"
+	"paysaga/internal/idempotency"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
@@ -112,10 +113,25 @@ func (s *shop) newRunner(t *testing.T) *saga.Runner {
 	return runner
 }
 
+// guard is one process's guard; the policy is the safe one, without a limit on new keys, unless it is changed.
+func (s *shop) guard(t *testing.T, changes ...func(*idempotency.Policy)) *idempotency.Guard {
+	t.Helper()
+	policy := idempotency.Default()
+	policy.KeysPerMinute = 0
+	for _, change := range changes {
+		change(&policy)
+	}
+	guard, err := idempotency.NewGuard(idempotency.Config{
+		Store: s.store, Policy: policy, Lease: s.config.Lease, Meter: idempotency.NoMeter{}, Logger: s.config.Logger,
+	})
+	noError(t, err)
+	return guard
+}
+
 func (s *shop) serve(t *testing.T, runner *saga.Runner) *httptest.Server {
 	t.Helper()
 	handler, err := httpapi.New(httpapi.Config{
-		Store: s.store, Runner: runner, Retention: retention, MaxBody: bodyLimit, Logger: s.config.Logger,
+		Store: s.store, Runner: runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger,
 	})
 	noError(t, err)
 	server := httptest.NewServer(handler)
@@ -142,10 +158,10 @@ func (s *shop) fill(t *testing.T) {
 	s.revoked = s.newKey(t, merchantAccount, account.Merchant)
 	s.exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = sha256($1::text::bytea)`, s.revoked)
 	for sku, onHand := range map[string]int64{"TSHIRT-M": 100, "MUG": 100, "LAST-PIECE": 1} {
-		_, err := s.store.PutStock(t.Context(), merchantAccount, sku, onHand)
+		_, err := s.store.PutStock(t.Context(), merchantAccount, sku, onHand, nil)
 		noError(t, err)
 	}
-	_, err := s.store.PutStock(t.Context(), otherAccount, "TSHIRT-M", 100)
+	_, err := s.store.PutStock(t.Context(), otherAccount, "TSHIRT-M", 100, nil)
 	noError(t, err)
 }
 
@@ -172,7 +188,8 @@ func (s *shop) countWrites(t *testing.T) {
 		DO $$
 		DECLARE name text;
 		BEGIN
-			FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'written' LOOP
+			FOR name IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+				AND NOT relispartition AND relname <> 'written' LOOP
 				EXECUTE format('CREATE TRIGGER note_write AFTER INSERT OR UPDATE OR DELETE ON %I
 					FOR EACH ROW EXECUTE FUNCTION note_write()', name);
 			END LOOP;

@@ -1,27 +1,59 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/base64"
+	"io"
 	"net/http"
 	"regexp"
 
 	"paysaga/api"
+	"paysaga/internal/idempotency"
 	"paysaga/saga"
 )
 
-// PutStock sets how much of a SKU is on hand. A repeat sets the same number, so it needs no key.
-func (s *server) PutStock(w http.ResponseWriter, r *http.Request, sku api.SKU) {
-	var request api.StockRequest
-	if err := s.decode(w, r, "StockRequest", &request); err != nil {
+// PutStock sets how much of a SKU is on hand. A repeat that follows at once sets the same number, so it needs no key; with one, a
+// repeat that comes late, after further sales, is recognized.
+func (s *server) PutStock(w http.ResponseWriter, r *http.Request, sku api.SKU, _ api.PutStockParams) {
+	s.Guard.Handler(idempotency.Route{
+		Endpoint: putStockEndpoint, Optional: true, Keep: idempotency.KeepSuccess, Tell: s.tell,
+		Read: func(w http.ResponseWriter, r *http.Request) (string, idempotency.Fingerprint, error) {
+			request, err := s.readStock(w, r)
+			return accountOf(r.Context()), stockFingerprint(sku, request), err
+		},
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.putStock(w, r, sku) })).ServeHTTP(w, r)
+}
+
+func (s *server) putStock(w http.ResponseWriter, r *http.Request, sku string) {
+	request, err := s.readStock(w, r)
+	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	stock, err := s.Store.PutStock(r.Context(), accountOf(r.Context()), sku, request.OnHand)
+	stock, err := s.Store.PutStock(r.Context(), accountOf(r.Context()), sku, request.OnHand, idempotency.HeldBy(r.Context()))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	s.sendJSON(w, r, showStock(stock))
+}
+
+// readStock leaves the body to be read once more.
+func (s *server) readStock(w http.ResponseWriter, r *http.Request) (api.StockRequest, error) {
+	var request api.StockRequest
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return request, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err := checkContentType(r.Header); err != nil {
+		return request, err
+	}
+	return request, s.decodeBody(body, "StockRequest", &request)
+}
+
+func stockFingerprint(sku string, request api.StockRequest) idempotency.Fingerprint {
+	return idempotency.NewIntent("put stock 1").String("sku", sku).Int("on_hand", request.OnHand).Fingerprint()
 }
 
 // GetStock shows one SKU.

@@ -70,7 +70,7 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	handler, err := httpapi.New(httpapi.Config{
-		Store: panicking{s.store}, Runner: s.runner, Retention: retention, MaxBody: bodyLimit, Logger: s.config.Logger,
+		Store: panicking{s.store}, Runner: s.runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger,
 	})
 	noError(t, err)
 	s.api = httptest.NewServer(handler)
@@ -85,10 +85,10 @@ func TestPanic(t *testing.T) {
 func TestNewRefusesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	good := httpapi.Config{Store: s.store, Runner: s.runner, Retention: retention, MaxBody: bodyLimit, Logger: s.config.Logger}
+	good := httpapi.Config{Store: s.store, Runner: s.runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger}
 	for name, change := range map[string]func(*httpapi.Config){
 		"store": func(c *httpapi.Config) { c.Store = nil }, "runner": func(c *httpapi.Config) { c.Runner = nil },
-		"logger": func(c *httpapi.Config) { c.Logger = nil }, "retention": func(c *httpapi.Config) { c.Retention = 0 },
+		"logger": func(c *httpapi.Config) { c.Logger = nil }, "guard": func(c *httpapi.Config) { c.Guard = nil },
 		"body limit": func(c *httpapi.Config) { c.MaxBody = 0 },
 	} {
 		broken := good

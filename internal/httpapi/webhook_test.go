@@ -22,7 +22,7 @@ func TestWebhooks(t *testing.T) {
 	type event struct{ path, body, signature string }
 	seen := make(chan event, 1)
 	handler, err := httpapi.New(httpapi.Config{
-		Store: s.store, Runner: s.runner, Retention: retention, MaxBody: bodyLimit, Logger: s.config.Logger,
+		Store: s.store, Runner: s.runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger,
 		Webhooks: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -72,7 +72,7 @@ func TestInboxKeepsTheContract(t *testing.T) {
 	})
 	noError(t, err)
 	handler, err := httpapi.New(httpapi.Config{
-		Store: s.store, Runner: s.runner, Retention: retention, MaxBody: bodyLimit, Logger: s.config.Logger, Webhooks: inbox,
+		Store: s.store, Runner: s.runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger, Webhooks: inbox,
 	})
 	noError(t, err)
 	s.api = httptest.NewServer(handler)

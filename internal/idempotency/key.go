@@ -1,5 +1,8 @@
-// Package idempotency decides what a request with an Idempotency-Key is: new, a repeat, or somebody else's key. It is
-// pure: package postgres keeps the records, package httpapi asks.
+// Package idempotency is the guard of every unsafe request: it decides what a request with an Idempotency-Key is, new, a repeat, or
+// somebody else's key, and sees to it that each key is carried out once and has one answer.
+//
+// It knows no SQL and no routes: package postgres keeps the records behind Store, package httpapi brings the requests and what they
+// mean, and sagas join the guard with transactions of their own.
 package idempotency
 
 import (

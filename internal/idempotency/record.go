@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,14 +21,19 @@ const (
 
 // Record is what is stored under a key.
 type Record struct {
+	Endpoint    string
 	Generation  int
 	Fingerprint Fingerprint
 	Status      Status
-	Answer      saga.Answer   // once it is answered
-	SagaKey     uuid.UUID     // of the saga that the request began
-	Fence       int64         // fencing number of the newest lease
-	LeaseLeft   time.Duration // by the database's clock; zero or less: nobody holds it
-	Expired     bool          // its window is over
+	Answer      saga.Answer       // once it is answered, and until it expires
+	Digest      [sha256.Size]byte // of the answer's body, where that is not kept
+	SagaKey     uuid.UUID         // of the saga that the request began or is about; none for one that only needs the database
+	Fence       int64             // fencing number of the newest lease
+	LeaseLeft   time.Duration     // by the database's clock; zero or less: nobody holds it
+	Expired     bool              // its window is over
+	CreatedAt   time.Time
+	CompletedAt time.Time // zero until it is answered
+	ExpiresAt   time.Time
 }
 
 // Decision is what to do with a request whose key was used before.

@@ -47,8 +47,15 @@ type front struct {
 func (h *house) openFront(t *testing.T) {
 	t.Helper()
 	h.front = &front{}
+	policy := idempotency.Default()
+	policy.Retention, policy.KeysPerMinute = retention, 0
+	store := frontStore{h.store(), h.front}
+	guard, err := idempotency.NewGuard(idempotency.Config{
+		Store: store, Policy: policy, Lease: lease, Meter: idempotency.NoMeter{}, Logger: h.logger,
+	})
+	h.must(err)
 	handler, err := httpapi.New(httpapi.Config{
-		Store: frontStore{h.store(), h.front}, Runner: h.front, Retention: retention, MaxBody: maxBody, Logger: h.logger,
+		Store: store, Runner: h.front, Guard: guard, MaxBody: maxBody, Logger: h.logger,
 		Webhooks: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.front.current.Load().inbox.ServeHTTP(w, r) }),
 	})
 	h.must(err)

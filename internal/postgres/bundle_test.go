@@ -67,7 +67,7 @@ func (b *bundle) count(sql string, arguments ...any) (n int) {
 
 func (b *bundle) putStock(sku string, onHand int64) {
 	b.t.Helper()
-	if _, err := b.store.PutStock(b.ctx, account, sku, onHand); err != nil {
+	if _, err := b.store.PutStock(b.ctx, account, sku, onHand, nil); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -33,9 +33,12 @@ func TestKeyIsClaimedOnce(t *testing.T) {
 	if record.LeaseLeft <= 0 || record.LeaseLeft > lease || record.Expired {
 		t.Errorf("lease left %s, expired %t", record.LeaseLeft, record.Expired)
 	}
-	record.LeaseLeft = 0
+	if record.CreatedAt.IsZero() || !record.ExpiresAt.Equal(record.CreatedAt.Add(claim.Retention)) {
+		t.Errorf("created %s, expires %s", record.CreatedAt, record.ExpiresAt)
+	}
+	record.LeaseLeft, record.CreatedAt, record.ExpiresAt = 0, time.Time{}, time.Time{}
 	want := idempotency.Record{
-		Generation: 1, Fingerprint: claim.Fingerprint, Status: idempotency.InProgress, SagaKey: s.Key, Fence: 1,
+		Endpoint: claim.Endpoint, Generation: 1, Fingerprint: claim.Fingerprint, Status: idempotency.InProgress, SagaKey: s.Key, Fence: 1,
 	}
 	if diff := cmp.Diff(want, record); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)

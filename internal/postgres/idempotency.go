@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -13,18 +14,23 @@ import (
 	"paysaga/saga"
 )
 
+var _ idempotency.Store = (*Store)(nil)
+
 // LookupKey reads what is stored under a key: one indexed read. ok is false for a key that was never used.
 func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (record idempotency.Record, ok bool, err error) {
 	var sagaKey *uuid.UUID
 	var status *int
-	var body, fingerprint []byte
+	var body, digest, fingerprint []byte
 	var left *time.Duration
+	var completedAt *time.Time
 	err = s.pool.QueryRow(ctx, `
-		SELECT generation, fingerprint, status, response_status, response_headers, response_body, lock_version,
-			locked_until - now(), saga_key, `+windowOver+`
-		FROM idempotency_keys k WHERE account_id = $1 AND endpoint = $2 AND key = $3`, account, endpoint, key,
-	).Scan(&record.Generation, &fingerprint, &record.Status, &status, &record.Answer.Headers, &body, &record.Fence, &left, &sagaKey,
-		&record.Expired)
+		SELECT k.generation, k.fingerprint, k.status, k.response_status, a.headers, a.body, a.digest, k.lock_version,
+			k.locked_until - now(), k.saga_key, k.created_at, k.completed_at, k.expires_at, `+windowOver+`
+		FROM idempotency_keys k
+		LEFT JOIN idempotency_answers a ON a.account_id = k.account_id AND a.expires_on = k.answer_on AND a.id = k.answer_id
+		WHERE k.account_id = $1 AND k.endpoint = $2 AND k.key = $3`, account, endpoint, key,
+	).Scan(&record.Generation, &fingerprint, &record.Status, &status, &record.Answer.Headers, &body, &digest, &record.Fence, &left,
+		&sagaKey, &record.CreatedAt, &completedAt, &record.ExpiresAt, &record.Expired)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return idempotency.Record{}, false, nil
 	}
@@ -32,9 +38,17 @@ func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (r
 		return idempotency.Record{}, false, fmt.Errorf("look up key: %w", mapError(err))
 	}
 	copy(record.Fingerprint[:], fingerprint)
-	record.LeaseLeft, record.SagaKey, record.Answer.Status = value(left), value(sagaKey), value(status)
-	if body != nil && !record.Expired { // nobody needs an expired one, and its encryption key may be gone
-		record.Answer.Body, err = s.ring.Open(body, answerContext(account, record.SagaKey))
+	copy(record.Digest[:], digest)
+	record.Endpoint, record.LeaseLeft, record.SagaKey, record.CompletedAt = endpoint, value(left), value(sagaKey), value(completedAt)
+	record.Answer.Status = value(status)
+	if record.Expired || record.Status == idempotency.InProgress {
+		return record, true, nil // of an expired key nobody needs the answer, and what sealed it may be gone
+	}
+	if body == nil && digest == nil {
+		return idempotency.Record{}, false, errors.New("the answer of a key is gone before its time")
+	}
+	if body != nil {
+		record.Answer.Body, err = s.ring.Open(body, answerContext(account, answerOf(record.SagaKey, account, endpoint, key, record.Generation)))
 		if err != nil {
 			return idempotency.Record{}, false, fmt.Errorf("open stored answer: %w", err)
 		}
@@ -50,42 +64,125 @@ const windowOver = `(k.expires_at <= now() AND NOT EXISTS (SELECT 1 FROM sagas s
 // queueClaim takes a key for a new saga, or for a request about one: a key that was never used, or one whose earlier use has
 // expired and is answered. It must be the next generation then. Whoever comes second finds nothing claimed, and its transaction
 // is undone. The key carries the fence and the lease that the saga has.
-func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey uuid.UUID, fence int64, lease time.Duration) {
+func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence int64, lease time.Duration) {
 	batch.Queue(`
 		WITH claimed AS (
 			INSERT INTO idempotency_keys AS k
 				(account_id, endpoint, key, generation, fingerprint, status, locked_until, saga_key, expires_at, lock_version)
 			VALUES ($1, $2, $3, $4, $5, 'PROCESSING', now() + $6::interval, $7, now() + $8::interval, $9)
 			ON CONFLICT (account_id, endpoint, key) DO UPDATE SET generation = EXCLUDED.generation,
-				fingerprint = EXCLUDED.fingerprint, status = 'PROCESSING', response_status = NULL, response_headers = NULL,
-				response_body = NULL, lock_version = EXCLUDED.lock_version, locked_until = EXCLUDED.locked_until, saga_key = EXCLUDED.saga_key,
+				fingerprint = EXCLUDED.fingerprint, status = 'PROCESSING', response_status = NULL, answer_on = NULL,
+				answer_id = NULL, lock_version = EXCLUDED.lock_version, locked_until = EXCLUDED.locked_until, saga_key = EXCLUDED.saga_key,
 				created_at = now(), completed_at = NULL, expires_at = EXCLUDED.expires_at
 			WHERE `+windowOver+` AND k.status <> 'PROCESSING' AND k.generation = EXCLUDED.generation - 1
 			RETURNING 1)
 		SELECT paysaga_require(count(*) = 1, '`+ruleKey+`') FROM claimed`,
 		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention, fence)
+	queueLimit(batch, claim)
+}
+
+// queueLimit counts a new key against its account's limit, in the transaction that claims it: a key that is not claimed after all is
+// not counted, and any number of processes share the one count. Keys are spread evenly over a minute, and a whole minute's keys may
+// come at once (the generic cell rate algorithm). Requests of one account wait for each other at its row until they are committed.
+func queueLimit(batch *pgx.Batch, claim saga.Claim) {
+	if claim.KeysPerMinute <= 0 {
+		return
+	}
+	batch.Queue(`
+		WITH taken AS (
+			INSERT INTO key_limits AS l (account_id, spent_until) VALUES ($1, now() + $2::interval)
+			ON CONFLICT (account_id) DO UPDATE SET spent_until = GREATEST(l.spent_until, now()) + $2::interval
+			WHERE GREATEST(l.spent_until, now()) + $2::interval <= now() + interval '1 minute'
+			RETURNING 1)
+		SELECT paysaga_require(count(*) = 1, '`+ruleLimit+`') FROM taken`,
+		claim.AccountID, time.Minute/time.Duration(claim.KeysPerMinute))
+}
+
+// limited says when the account may begin its next key.
+func (s *Store) limited(ctx context.Context, claim saga.Claim) error {
+	wait := time.Minute / time.Duration(claim.KeysPerMinute)
+	err := s.pool.QueryRow(ctx, `SELECT spent_until + $2::interval - interval '1 minute' - now() FROM key_limits WHERE account_id = $1`,
+		claim.AccountID, wait).Scan(&wait)
+	if err != nil {
+		return fmt.Errorf("read the limit on new keys: %w", mapError(err))
+	}
+	return &idempotency.LimitError{PerMinute: claim.KeysPerMinute, RetryAfter: max(wait, 0)}
+}
+
+// maxGenerations bounds how often a key may have begun anew after its row was cleaned up: once a window, so for years.
+const maxGenerations = 64
+
+// LastGeneration finds the newest generation of a key that is not stored any more: what derived from it is. Zero: there is none.
+func (s *Store) LastGeneration(ctx context.Context, account, endpoint, key string) (int, error) {
+	sagaKeys := make([]uuid.UUID, maxGenerations)
+	captures := make([]string, maxGenerations)
+	for i := range maxGenerations {
+		sagaKeys[i] = saga.Key(account, endpoint, key, i+1)
+		captures[i] = string(saga.SubKey(sagaKeys[i], saga.StepCapture, 1))
+	}
+	var last int
+	err := s.pool.QueryRow(ctx, `
+		SELECT COALESCE(max(generation), 0) FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS d (saga_key, capture, generation)
+		WHERE EXISTS (SELECT 1 FROM sagas s WHERE s.account_id = $1 AND s.key = d.saga_key)
+			OR EXISTS (SELECT 1 FROM saga_steps t WHERE t.sub_key = d.capture AND t.provider <> '')`, account, sagaKeys, captures,
+	).Scan(&last)
+	if err != nil {
+		return 0, fmt.Errorf("find a key's last generation: %w", mapError(err))
+	}
+	return last, nil
 }
 
 // queueAnswer stores the answer under the one key of the saga that has none yet, if there is one: the first answer stays for
 // the key's window.
 func (s *Store) queueAnswer(batch *pgx.Batch, after *saga.Saga, answer saga.Answer) error {
-	sealed, err := s.ring.Seal(answer.Body, answerContext(after.AccountID, after.Key))
+	body, digest, err := s.keep(after.Pending, answerContext(after.AccountID, after.Key), answer)
 	if err != nil {
-		return fmt.Errorf("seal answer: %w", err)
+		return err
 	}
-	status := idempotency.Completed
-	if answer.Status >= 400 {
-		status = idempotency.Failed
-	}
-	batch.Queue(`
-		UPDATE idempotency_keys SET status = $3, response_status = $4, response_headers = $5, response_body = $6,
-			completed_at = now(), locked_until = NULL
-		WHERE account_id = $1 AND saga_key = $2 AND status = 'PROCESSING'`,
-		after.AccountID, after.Key, status, answer.Status, answer.Headers, sealed)
+	batch.Queue(storeAnswer+`SELECT count(*) FROM answered`,
+		after.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, after.Key, nil, nil, nil)
 	return nil
 }
 
-// answerContext binds a sealed answer to its saga: copied to another row, it does not open.
-func answerContext(account string, sagaKey uuid.UUID) []byte {
-	return []byte("answer\x00" + account + "\x00" + sagaKey.String())
+// storeAnswer puts an answer in its place and points the key's row there: of the saga $7, or else the key ($8, $9) under the fence $10.
+const storeAnswer = `
+	WITH key AS (
+		SELECT endpoint, key, (expires_at AT TIME ZONE 'UTC')::date AS expires_on FROM idempotency_keys
+		WHERE account_id = $1 AND status = 'PROCESSING'
+			AND CASE WHEN $7::uuid IS NOT NULL THEN saga_key = $7 ELSE endpoint = $8::text AND key = $9::text AND lock_version = $10::bigint END
+	), answer AS (
+		INSERT INTO idempotency_answers (account_id, expires_on, headers, body, digest)
+		SELECT $1::text, expires_on, COALESCE($2::jsonb, '{}'), $3::bytea, $4::bytea FROM key LIMIT 1 RETURNING expires_on, id
+	), answered AS (
+		UPDATE idempotency_keys k SET status = $5, response_status = $6, answer_on = a.expires_on, answer_id = a.id,
+			completed_at = now(), locked_until = NULL
+		FROM key, answer a
+		WHERE k.account_id = $1 AND k.endpoint = key.endpoint AND k.key = key.key AND k.status = 'PROCESSING' RETURNING 1)
+	`
+
+// keep seals an answer's body, or reduces it to its digest where its endpoint's answers are not kept.
+func (s *Store) keep(endpoint string, seal []byte, answer saga.Answer) (body, digest []byte, err error) {
+	if s.digestOnly[endpoint] {
+		sum := sha256.Sum256(answer.Body)
+		return nil, sum[:], nil
+	}
+	body, err = s.ring.Seal(answer.Body, seal)
+	if err != nil {
+		return nil, nil, fmt.Errorf("seal answer: %w", err)
+	}
+	return body, nil, nil
+}
+
+// answerContext binds a sealed answer to its saga, or to what its key derives where that began none: copied to another row, it does
+// not open.
+func answerContext(account string, derived uuid.UUID) []byte {
+	return []byte("answer\x00" + account + "\x00" + derived.String())
+}
+
+// answerOf is the saga's key, or what takes its place for a key that began none.
+func answerOf(sagaKey uuid.UUID, account, endpoint, key string, generation int) uuid.UUID {
+	if sagaKey != uuid.Nil {
+		return sagaKey
+	}
+	return saga.Key(account, endpoint, key, generation)
 }

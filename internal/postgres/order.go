@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"paysaga/internal/idempotency"
 	"paysaga/providers"
 	"paysaga/saga"
 )
@@ -94,6 +95,31 @@ func (s *Store) ListOrders(ctx context.Context, account string, filter saga.Orde
 		return nil, nil
 	}
 	return sagas, s.fill(ctx, sagas)
+}
+
+// PutMetadata replaces the notes on an order that stands as it was read, claims the key of the request and stores its answer: one
+// transaction, as no provider is asked. Errors: saga.ErrKeyTaken, *idempotency.LimitError, and saga.ErrLeaseLost where the order has
+// changed since.
+func (s *Store) PutMetadata(
+	ctx context.Context, claim saga.Claim, read saga.Saga, metadata map[string]string, answer saga.Answer,
+) error {
+	return s.withAnswers(ctx, claim.Retention, func() error {
+		batch := &pgx.Batch{}
+		queueClaim(batch, claim, nil, firstFence, 0)
+		batch.Queue(`
+			WITH changed AS (
+				UPDATE orders SET metadata = $3, updated_at = $4
+				WHERE account_id = $1 AND id = $2 AND updated_at = $5 AND metadata = $6::jsonb RETURNING 1)
+			SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM changed`,
+			read.AccountID, read.Order.ID, metadata, read.ReadAt, read.Order.UpdatedAt, read.Order.Metadata)
+		held := idempotency.Held{
+			AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation, Fence: firstFence,
+		}
+		if err := s.queueHeldAnswer(batch, held, answer); err != nil {
+			return err
+		}
+		return s.sendClaim(ctx, batch, claim)
+	})
 }
 
 // queueItemsRead reads the lines of orders into every saga that is about them.

@@ -58,7 +58,7 @@ func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
 	}
 	store := postgres.New(pool, ring)
 	for i := range benchSKUs {
-		if _, err := store.PutStock(b.Context(), benchAccount, benchSKU(int64(i)), 1_000_000_000); err != nil {
+		if _, err := store.PutStock(b.Context(), benchAccount, benchSKU(int64(i)), 1_000_000_000, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

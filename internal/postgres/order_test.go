@@ -67,13 +67,13 @@ func TestAnswersAndSecretsAreSealed(t *testing.T) {
 	b := newBundle(t)
 	s := b.apply(b.outcome(b.begin("sealed"), saga.CallCharge, action))
 	var body, next []byte
-	if err := b.pool.QueryRow(b.ctx, `SELECT response_body FROM idempotency_keys`).Scan(&body); err != nil {
+	if err := b.pool.QueryRow(b.ctx, `SELECT body FROM idempotency_answers`).Scan(&body); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.pool.QueryRow(b.ctx, `SELECT next_action FROM orders`).Scan(&next); err != nil {
 		t.Fatal(err)
 	}
-	for column, sealed := range map[string][]byte{"response_body": body, "next_action": next} {
+	for column, sealed := range map[string][]byte{"the answer": body, "next_action": next} {
 		for _, plain := range []string{answerText, action.NextAction.ClientSecret, "client_secret", "answer"} {
 			if len(sealed) == 0 || bytes.Contains(sealed, []byte(plain)) {
 				t.Errorf("%s is %q", column, sealed)
@@ -108,7 +108,8 @@ func TestSealedColumnsDoNotMove(t *testing.T) {
 	if _, err := b.store.GetOrder(b.ctx, account, other.Order.ID); err == nil {
 		t.Error("a next action opened in another order's row")
 	}
-	b.exec(`UPDATE idempotency_keys SET response_body = (SELECT response_body FROM idempotency_keys WHERE saga_key = $1) WHERE saga_key = $2`, one.Key, other.Key)
+	b.exec(`UPDATE idempotency_answers SET body = (SELECT body FROM idempotency_answers a JOIN idempotency_keys k ON k.answer_id = a.id
+		WHERE saga_key = $1) WHERE id = (SELECT answer_id FROM idempotency_keys WHERE saga_key = $2)`, one.Key, other.Key)
 	if _, _, err := b.store.LookupKey(b.ctx, account, "POST /v1/orders", claimOf("sealed-2").Key); err == nil {
 		t.Error("an answer opened in another key's row")
 	}

@@ -244,7 +244,7 @@ func TestAskWritesNothingWhereItDoesNotFit(t *testing.T) {
 			b.exec(`UPDATE sagas SET state = 'needs_review', next_attempt_at = NULL WHERE key = $1`, s.Key)
 		}, saga.ErrLeaseLost},
 		"an earlier request has no answer": {func(b *bundle, s saga.Saga) {
-			b.exec(`UPDATE idempotency_keys SET status = 'PROCESSING', response_status = NULL, response_body = NULL,
+			b.exec(`UPDATE idempotency_keys SET status = 'PROCESSING', response_status = NULL, answer_on = NULL, answer_id = NULL,
 				completed_at = NULL, locked_until = now() - interval '1 hour' WHERE saga_key = $1`, s.Key)
 		}, saga.ErrLeaseLost},
 		"the key is taken by another order": {func(b *bundle, _ saga.Saga) {

@@ -24,21 +24,24 @@ func (s *Store) Begin(ctx context.Context, claim saga.Claim, change saga.Change,
 	if after.State.Ended() {
 		lease = 0 // over as it begins: nobody drives it
 	}
-	batch := &pgx.Batch{}
-	queueClaim(batch, claim, after.Key, firstFence, lease)
+	after.Pending = claim.Endpoint
 	begin := s.queueOrderBegin
 	if after.Kind == saga.KindRefund {
 		begin = s.queueRefundBegin
 	}
 	var begun time.Time
-	if err := begin(batch, &after, change, lease, &begun); err != nil {
-		return saga.Saga{}, err
-	}
-	if err := s.send(ctx, batch); err != nil {
+	if err := s.withAnswers(ctx, claim.Retention, func() error {
+		batch := &pgx.Batch{}
+		queueClaim(batch, claim, &after.Key, firstFence, lease)
+		if err := begin(batch, &after, change, lease, &begun); err != nil {
+			return err
+		}
+		return s.sendClaim(ctx, batch, claim)
+	}); err != nil {
 		return saga.Saga{}, s.explain(ctx, err, change)
 	}
 	after.Lease = saga.Lease{Fence: firstFence, Until: begun.Add(lease)}
-	after.Drives, after.CreatedAt, after.Pending = 1, begun, claim.Endpoint
+	after.Drives, after.CreatedAt = 1, begun
 	after = stamp(after, change, begun)
 	after.Unrecorded = 1
 	return after, nil
@@ -78,9 +81,24 @@ func (s *Store) Ask(ctx context.Context, claim saga.Claim, change saga.Change, l
 	if change.Release {
 		lease = 0
 	}
-	batch := &pgx.Batch{}
-	queueClaim(batch, claim, after.Key, after.Lease.Fence, lease)
 	var written time.Time
+	if err := s.withAnswers(ctx, claim.Retention, func() error {
+		batch := &pgx.Batch{}
+		queueClaim(batch, claim, &after.Key, after.Lease.Fence, lease)
+		queueAsk(batch, claim, &after, change, lease, &written)
+		if err := s.queueChange(batch, &after, change); err != nil {
+			return err
+		}
+		return s.sendClaim(ctx, batch, claim)
+	}); err != nil {
+		return saga.Saga{}, s.explain(ctx, err, change)
+	}
+	after.Lease.Until = written.Add(lease)
+	return stamp(after, change, written), nil
+}
+
+// queueAsk takes the lease of a saga that rests, under the fence that it will have.
+func queueAsk(batch *pgx.Batch, claim saga.Claim, after *saga.Saga, change saga.Change, lease time.Duration, written *time.Time) {
 	batch.Queue(`
 		WITH taken AS (
 			UPDATE sagas SET lock_version = lock_version + 1, drives = drives + 1, state = $5, failures = $6, deadline_at = $7,
@@ -94,23 +112,29 @@ func (s *Store) Ask(ctx context.Context, claim saga.Claim, change saga.Change, l
 		after.AccountID, after.Key, change.After.Lease.Fence, change.From, after.State, after.Failures, nullTime(after.DeadlineAt),
 		lease, after.State.Ended(), change.Release, change.Pause, claim.Endpoint, claim.Key,
 	).QueryRow(func(row pgx.Row) error {
-		return row.Scan(nil, &after.Drives, &written)
+		return row.Scan(nil, &after.Drives, written)
 	})
-	if err := s.queueChange(batch, &after, change); err != nil {
-		return saga.Saga{}, err
-	}
-	if err := s.send(ctx, batch); err != nil {
-		return saga.Saga{}, s.explain(ctx, err, change)
-	}
-	after.Lease.Until = written.Add(lease)
-	return stamp(after, change, written), nil
 }
 
 // Apply is the second transaction, and every later one.
 func (s *Store) Apply(ctx context.Context, change saga.Change) (saga.Saga, error) {
 	after := change.After
-	batch := &pgx.Batch{}
 	var written time.Time
+	if err := s.withAnswers(ctx, 0, func() error {
+		batch := &pgx.Batch{}
+		queueApply(batch, &after, change, &written)
+		if err := s.queueChange(batch, &after, change); err != nil {
+			return err
+		}
+		return s.send(ctx, batch)
+	}); err != nil {
+		return saga.Saga{}, s.explain(ctx, err, change)
+	}
+	return stamp(after, change, written), nil
+}
+
+// queueApply changes the saga's own row under its fence.
+func queueApply(batch *pgx.Batch, after *saga.Saga, change saga.Change, written *time.Time) {
 	batch.Queue(`
 		WITH taken AS (
 			UPDATE sagas SET state = $5, failures = $6, deadline_at = $7, updated_at = now(),
@@ -125,15 +149,8 @@ func (s *Store) Apply(ctx context.Context, change saga.Change) (saga.Saga, error
 		after.AccountID, after.Key, after.Lease.Fence, change.From, after.State, after.Failures, nullTime(after.DeadlineAt),
 		change.Release, after.State.Ended(), change.Pause, change.Lease,
 	).QueryRow(func(row pgx.Row) error {
-		return row.Scan(nil, &written)
+		return row.Scan(nil, written)
 	})
-	if err := s.queueChange(batch, &after, change); err != nil {
-		return saga.Saga{}, err
-	}
-	if err := s.send(ctx, batch); err != nil {
-		return saga.Saga{}, s.explain(ctx, err, change)
-	}
-	return stamp(after, change, written), nil
 }
 
 // queueChange writes what a change of a saga that stands brings, beside the saga's own row.

@@ -94,9 +94,9 @@ func schemaRules() map[string]rule {
 		"a fingerprint that is none":      check("", `UPDATE idempotency_keys SET fingerprint = 'print'`),
 		"a key's unknown status":          check("", `UPDATE idempotency_keys SET status = 'LOST'`),
 		"in progress without a lock":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET locked_until = NULL`),
-		"in progress with an answer":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET response_status = 201, response_body = 'x'`),
+		"in progress with an answer":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET response_status = 201, answer_on = now(), answer_id = 1`),
 		"answered without an answer":      check("idempotency_keys_answered_or_locked", `UPDATE idempotency_keys SET status = 'COMPLETED', locked_until = NULL, completed_at = now()`),
-		"an answer of the server's fault": check("", `UPDATE idempotency_keys SET status = 'FAILED', locked_until = NULL, completed_at = now(), response_status = 500, response_body = 'x'`),
+		"an answer of the server's fault": check("", `UPDATE idempotency_keys SET status = 'FAILED', locked_until = NULL, completed_at = now(), response_status = 500, answer_on = now(), answer_id = 1`),
 		"one finding twice":               {`INSERT INTO findings (account_id, saga_key, order_id, kind, detail) SELECT account_id, key, order_id, 'k', 'd' FROM sagas, generate_series(1, 2)`, uniqueViolation, "findings_one_open_of_a_kind"},
 		"resolved without a word":         check("", `INSERT INTO findings (account_id, saga_key, order_id, kind, detail, resolved_at) SELECT account_id, key, order_id, 'k', 'd', now() FROM sagas`),
 	}

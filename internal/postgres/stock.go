@@ -8,23 +8,29 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"paysaga/internal/idempotency"
 	"paysaga/saga"
 )
 
-// PutStock sets how much of a SKU is on hand; a new SKU begins with it. Errors: saga.ErrStockReserved.
-func (s *Store) PutStock(ctx context.Context, account, sku string, onHand int64) (saga.Stock, error) {
-	rows, err := s.pool.Query(ctx, `
+// PutStock sets how much of a SKU is on hand; a new SKU begins with it. With a held key, only while that is held. Errors:
+// saga.ErrStockReserved, saga.ErrLeaseLost.
+func (s *Store) PutStock(ctx context.Context, account, sku string, onHand int64, held *idempotency.Held) (saga.Stock, error) {
+	var stock saga.Stock
+	batch := &pgx.Batch{}
+	queueFence(batch, held)
+	batch.Queue(`
 		INSERT INTO stock (account_id, sku, on_hand) VALUES ($1, $2, $3)
 		ON CONFLICT (account_id, sku) DO UPDATE SET on_hand = EXCLUDED.on_hand, updated_at = now()
-		RETURNING sku, on_hand, reserved, updated_at`, account, sku, onHand)
-	stock, err := collectStock(rows, err)
+		RETURNING sku, on_hand, reserved, updated_at`, account, sku, onHand,
+	).QueryRow(func(row pgx.Row) error { return row.Scan(&stock.SKU, &stock.OnHand, &stock.Reserved, &stock.UpdatedAt) })
+	err := s.send(ctx, batch)
 	if errors.Is(err, errOutOfStock) {
 		return saga.Stock{}, saga.ErrStockReserved
 	}
 	if err != nil {
 		return saga.Stock{}, fmt.Errorf("put stock: %w", err)
 	}
-	return stock[0], nil
+	return stock, nil
 }
 
 // GetStock reads one SKU. Errors: saga.ErrNotFound.

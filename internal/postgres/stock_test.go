@@ -10,7 +10,8 @@ import (
 )
 
 var orderTables = []string{
-	"orders", "order_items", "sagas", "saga_steps", "reservations", "idempotency_keys", "outbox_events", "findings", "refunds",
+	"orders", "order_items", "sagas", "saga_steps", "reservations", "idempotency_keys", "idempotency_answers", "key_limits",
+	"outbox_events", "findings", "refunds",
 }
 
 // wantNothingWritten checks that no order left a trace.
@@ -107,13 +108,13 @@ func TestPutStockKeepsWhatIsReserved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.begin("held")
-	if _, err := b.store.PutStock(b.ctx, account, "cup", 1); !errors.Is(err, saga.ErrStockReserved) {
+	if _, err := b.store.PutStock(b.ctx, account, "cup", 1, nil); !errors.Is(err, saga.ErrStockReserved) {
 		t.Errorf("fewer than reserved: %v, want ErrStockReserved", err)
 	}
-	if _, err := b.store.PutStock(b.ctx, account, "new", -1); !errors.Is(err, saga.ErrStockReserved) {
+	if _, err := b.store.PutStock(b.ctx, account, "new", -1, nil); !errors.Is(err, saga.ErrStockReserved) {
 		t.Errorf("fewer than none: %v, want ErrStockReserved", err)
 	}
-	stock, err := b.store.PutStock(b.ctx, account, "cup", 2)
+	stock, err := b.store.PutStock(b.ctx, account, "cup", 2, nil)
 	if err != nil || stock.OnHand != 2 || stock.Reserved != 2 {
 		t.Errorf("as many as reserved: %+v, %v", stock, err)
 	}

@@ -21,10 +21,21 @@ import (
 type Store struct {
 	pool *pgxpool.Pool
 	ring *seal.Ring // seals what must not be read in a dump: stored answers, client secrets
+
+	digestOnly map[string]bool // endpoints whose answers are kept as a digest
 }
 
 // New makes a store over a migrated database.
 func New(pool *pgxpool.Pool, ring *seal.Ring) *Store { return &Store{pool: pool, ring: ring} }
+
+// KeepDigestsOnly names the endpoints whose answers are kept as status, headers and SHA-256, without their body. Call it before the
+// store is used.
+func (s *Store) KeepDigestsOnly(endpoints []string) {
+	s.digestOnly = make(map[string]bool, len(endpoints))
+	for _, endpoint := range endpoints {
+		s.digestOnly[endpoint] = true
+	}
+}
 
 // Close ends the store's connections.
 func (s *Store) Close() { s.pool.Close() }
@@ -68,7 +79,7 @@ var (
 // Ping reports whether the database answers and has its schema. Errors: ErrNoSchema, ErrOldSchema.
 func (s *Store) Ping(ctx context.Context) error {
 	var first, newest bool // the first schema's table, and the newest one's
-	row := s.pool.QueryRow(ctx, `SELECT to_regclass('sagas') IS NOT NULL, to_regclass('webhook_events') IS NOT NULL`)
+	row := s.pool.QueryRow(ctx, `SELECT to_regclass('sagas') IS NOT NULL, to_regclass('key_limits') IS NOT NULL`)
 	if err := row.Scan(&first, &newest); err != nil {
 		return fmt.Errorf("ask the database: %w", mapError(err))
 	}
@@ -97,12 +108,15 @@ const (
 	ruleReservation = "reservation_lost"
 	ruleSKU         = "unknown_sku"
 	ruleRefundable  = "not_refundable"
+	ruleLimit       = "key_limit"
 )
 
 var (
-	errOutOfStock = errors.New("out of stock")
-	errUnknownSKU = errors.New("unknown SKU")
-	errOverRefund = errors.New("refunds are not within the capture")
+	errOutOfStock  = errors.New("out of stock")
+	errUnknownSKU  = errors.New("unknown SKU")
+	errOverRefund  = errors.New("refunds are not within the capture")
+	errLimited     = errors.New("the account has begun too many new keys")
+	errNoPartition = errors.New("the partition for an answer is missing")
 )
 
 // mapError gives a broken rule of the schema its name. Anything else stays what it is: nobody knows whether it happened.
@@ -122,6 +136,9 @@ func mapError(err error) error {
 		known = brokenRule(pg.Message)
 	case checkViolation, uniqueViolation:
 		known = brokenConstraint(pg.ConstraintName)
+		if pg.ConstraintName == "" && pg.TableName == "idempotency_answers" { // the check that a partition takes the row
+			known = errNoPartition
+		}
 	}
 	if known != nil {
 		return known
@@ -141,6 +158,8 @@ func brokenRule(rule string) error {
 		return errUnknownSKU
 	case ruleRefundable:
 		return errOverRefund
+	case ruleLimit:
+		return errLimited
 	}
 	return nil
 }
@@ -151,6 +170,8 @@ func brokenConstraint(name string) error {
 		return errOutOfStock
 	case "orders_refunds_within_captured":
 		return errOverRefund
+	case "orders_pkey", "sagas_pkey", "saga_steps_by_sub_key": // the key's row was cleaned up, what derived from it is there
+		return saga.ErrGenerationUsed
 	}
 	return nil
 }

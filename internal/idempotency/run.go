@@ -1,0 +1,88 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"paysaga/saga"
+)
+
+// Run is Do for work that is any function. The guard claims the key in a transaction of its own, keeps the lease while the
+// function runs, and stores its answer if the lease still holds then: so a function whose process was stopped for longer than that
+// neither answers nor, where its own write asks for the held key, writes. A function whose process dies is carried out again by
+// the next repeat, so it must be one that can be.
+//
+// keep tells which answers are stored for the key's window. Of the others a 5xx leaves the request to its next repeat, and
+// anything else makes the key unused again.
+func (g *Guard) Run(ctx context.Context, call Call, keep func(status int) bool, do func(context.Context, Held) saga.Answer) (Result, error) {
+	hold := func(ctx context.Context, held Held) (saga.Answer, error) { return g.hold(ctx, held, keep, do) }
+	return g.Do(ctx, call, Work{
+		Begin: func(ctx context.Context, claim saga.Claim) (saga.Answer, error) {
+			held, err := g.Store.ClaimKey(ctx, claim, g.Lease)
+			if err != nil {
+				return saga.Answer{}, fmt.Errorf("claim key: %w", err)
+			}
+			return hold(ctx, held)
+		},
+		Resume: func(ctx context.Context, held Held, _ Record) (saga.Answer, error) {
+			held, err := g.Store.TakeKey(ctx, held, g.Lease)
+			if err != nil {
+				return saga.Answer{}, fmt.Errorf("take key over: %w", err)
+			}
+			return hold(ctx, held)
+		},
+	})
+}
+
+// hold carries a function out under a key's lease.
+func (g *Guard) hold(ctx context.Context, held Held, keep func(int) bool, do func(context.Context, Held) saga.Answer) (saga.Answer, error) {
+	answer := g.renewing(ctx, held, do)
+	var err error
+	switch {
+	case keep(answer.Status):
+		err = g.Store.AnswerKey(ctx, held, answer)
+	case answer.Status >= 500:
+		err = g.Store.ReleaseKey(ctx, held)
+	default:
+		err = g.Store.ForgetKey(ctx, held)
+	}
+	if err != nil {
+		return saga.Answer{}, fmt.Errorf("end the lease of a key: %w", err)
+	}
+	return answer, nil
+}
+
+// renewsPerLease is how often a lease is renewed before it would end: so one renewal may be lost, and a slow one may be late.
+const renewsPerLease = 3
+
+// renewing prolongs the lease while a function runs, and ends the function's context when the lease is lost.
+func (g *Guard) renewing(ctx context.Context, held Held, do func(context.Context, Held) saga.Answer) saga.Answer {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(g.Lease / renewsPerLease)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			switch err := g.Store.RenewKey(ctx, held, g.Lease); {
+			case errors.Is(err, saga.ErrLeaseLost):
+				cancel(err)
+				return
+			case err != nil && ctx.Err() == nil:
+				g.Logger.WarnContext(ctx, "lease of a key not renewed", "endpoint", held.Endpoint, "error", err)
+			}
+		}
+	}()
+	defer func() {
+		cancel(context.Canceled)
+		<-ended
+	}()
+	return do(ctx, held)
+}

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"paysaga/internal/idempotency"
+	"paysaga/saga"
+)
+
+// ClaimKey takes a key for a request that begins no saga, under a lease of its own. Errors: saga.ErrKeyTaken, *idempotency.LimitError.
+func (s *Store) ClaimKey(ctx context.Context, claim saga.Claim, lease time.Duration) (idempotency.Held, error) {
+	batch := &pgx.Batch{}
+	queueClaim(batch, claim, nil, firstFence, lease)
+	if err := s.sendClaim(ctx, batch, claim); err != nil {
+		return idempotency.Held{}, err
+	}
+	return idempotency.Held{
+		AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation, Fence: firstFence,
+	}, nil
+}
+
+// TakeKey is a compare-and-swap on the fencing number of a lease that has run out. Errors: saga.ErrLeaseLost.
+func (s *Store) TakeKey(ctx context.Context, held idempotency.Held, lease time.Duration) (idempotency.Held, error) {
+	err := s.changeKey(ctx, held, `UPDATE idempotency_keys k SET lock_version = lock_version + 1, locked_until = now() + $5::interval`,
+		`AND locked_until <= now()`, lease)
+	held.Fence++
+	return held, err
+}
+
+// RenewKey prolongs a lease that is still the newest. Errors: saga.ErrLeaseLost.
+func (s *Store) RenewKey(ctx context.Context, held idempotency.Held, lease time.Duration) error {
+	return s.changeKey(ctx, held, `UPDATE idempotency_keys k SET locked_until = now() + $5::interval`, ``, lease)
+}
+
+// ReleaseKey ends a lease without an answer: whoever repeats the request goes on at once. Errors: saga.ErrLeaseLost.
+func (s *Store) ReleaseKey(ctx context.Context, held idempotency.Held) error {
+	return s.RenewKey(ctx, held, 0)
+}
+
+// ForgetKey makes a key unused again, as nothing was done under it. Errors: saga.ErrLeaseLost.
+func (s *Store) ForgetKey(ctx context.Context, held idempotency.Held) error {
+	return s.changeKey(ctx, held, `DELETE FROM idempotency_keys k`, ``)
+}
+
+// changeKey changes a key's row under its fence.
+func (s *Store) changeKey(ctx context.Context, held idempotency.Held, change, condition string, arguments ...any) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		WITH changed AS (`+change+`
+			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND status = 'PROCESSING' AND saga_key IS NULL
+				`+condition+` RETURNING 1)
+		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM changed`,
+		append([]any{held.AccountID, held.Endpoint, held.Key, held.Fence}, arguments...)...)
+	return s.send(ctx, batch)
+}
+
+// AnswerKey stores the answer of a request that began no saga. Errors: saga.ErrLeaseLost: somebody else answers.
+func (s *Store) AnswerKey(ctx context.Context, held idempotency.Held, answer saga.Answer) error {
+	return s.withAnswers(ctx, 0, func() error {
+		batch := &pgx.Batch{}
+		if err := s.queueHeldAnswer(batch, held, answer); err != nil {
+			return err
+		}
+		return s.send(ctx, batch)
+	})
+}
+
+func (s *Store) queueHeldAnswer(batch *pgx.Batch, held idempotency.Held, answer saga.Answer) error {
+	derived := saga.Key(held.AccountID, held.Endpoint, held.Key, held.Generation)
+	body, digest, err := s.keep(held.Endpoint, answerContext(held.AccountID, derived), answer)
+	if err != nil {
+		return err
+	}
+	batch.Queue(storeAnswer+`SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM answered`,
+		held.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, nil, held.Endpoint, held.Key, held.Fence)
+	return nil
+}
+
+// queueFence lets a handler's own write happen only while its request holds the key, and keeps the key from being taken over until
+// the write is committed.
+func queueFence(batch *pgx.Batch, held *idempotency.Held) {
+	if held == nil {
+		return
+	}
+	batch.Queue(`
+		WITH held AS (
+			SELECT 1 FROM idempotency_keys
+			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND status = 'PROCESSING' FOR UPDATE)
+		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM held`, held.AccountID, held.Endpoint, held.Key, held.Fence)
+}
+
+// sendClaim sends the transaction that claims a key.
+func (s *Store) sendClaim(ctx context.Context, batch *pgx.Batch, claim saga.Claim) error {
+	err := s.send(ctx, batch)
+	if errors.Is(err, errLimited) {
+		return s.limited(ctx, claim)
+	}
+	return err
+}
+
+// withAnswers writes what may store an answer. Where the partition for it is missing, as no upkeep has run for long, it is made.
+func (s *Store) withAnswers(ctx context.Context, retention time.Duration, write func() error) error {
+	err := write()
+	if !errors.Is(err, errNoPartition) {
+		return err
+	}
+	if _, err := s.pool.Exec(ctx, `
+		SELECT paysaga_make_answers(day) FROM (
+			SELECT ((now() + $1::interval) AT TIME ZONE 'UTC')::date AS day
+			UNION SELECT (expires_at AT TIME ZONE 'UTC')::date FROM idempotency_keys WHERE status = 'PROCESSING') AS days`, retention,
+	); err != nil {
+		return fmt.Errorf("make the partition for an answer: %w", mapError(err))
+	}
+	return write()
+}
