@@ -979,7 +979,8 @@ type CreateOrderParams struct {
 	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
-	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -988,7 +989,8 @@ type PatchOrderParams struct {
 	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
-	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -997,7 +999,8 @@ type CancelOrderParams struct {
 	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
-	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1006,7 +1009,8 @@ type CaptureOrderParams struct {
 	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
-	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1015,7 +1019,8 @@ type ContinueOrderParams struct {
 	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
-	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1024,7 +1029,8 @@ type CreateRefundParams struct {
 	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
 	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
 	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
-	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise.
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 

@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/idempotency"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
@@ -38,12 +38,14 @@ type bundle struct {
 	store  *postgres.Store
 	bank   *bank
 	runner *saga.Runner
+	book   *hygiene.Book // what the servers log
 }
 
 func newBundle(t *testing.T) *bundle {
 	t.Helper()
 	pool := pgtest.New(t)
-	b := &bundle{t: t, ctx: t.Context(), pool: pool, store: newStore(t, pool)}
+	b := &bundle{t: t, ctx: t.Context(), pool: pool, store: newStore(t, pool), book: hygiene.New(t)}
+	t.Cleanup(func() { pgtest.NameKeys(b.book, pool) })
 	b.exec(`INSERT INTO accounts (id) VALUES ('shop1')`)
 	return b.fresh(t)
 }
@@ -51,7 +53,7 @@ func newBundle(t *testing.T) *bundle {
 // fresh is the same database with ten cups and nothing else in it, and a new bank: for cases that follow one another.
 func (b *bundle) fresh(t *testing.T) *bundle {
 	t.Helper()
-	f := &bundle{t: t, ctx: t.Context(), pool: b.pool, store: b.store, bank: newBank()}
+	f := &bundle{t: t, ctx: t.Context(), pool: b.pool, store: b.store, bank: newBank(), book: b.book}
 	f.exec(`TRUNCATE stock, orders, idempotency_keys, outbox_events CASCADE`)
 	f.putStock("cup", 10)
 	f.runner = f.newRunner(f.store)
@@ -84,7 +86,7 @@ func (b *bundle) newRunnerWith(c saga.Config) *saga.Runner {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 100
 	}
-	c.Logger, c.CallTimeout = slog.New(slog.DiscardHandler), longTimeout
+	c.Logger, c.CallTimeout = b.book.Logger(), longTimeout
 	if c.Lease == 0 {
 		c.Lease = longLease
 	}

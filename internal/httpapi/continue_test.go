@@ -139,7 +139,7 @@ func TestMethodData(t *testing.T) {
 	sameAnswer(t, placed, s.place(t, key, strings.ReplaceAll(body, `":`, `" : `)))
 	s.place(t, key, strings.Replace(body, "A. Lovelace", "B. Lovelace", 1)).
 		checkRefusal(t, http.StatusUnprocessableEntity, "idempotency-key-reuse", "")
-	s.log.secret("A. Lovelace")
+	s.log.Secret("a card holder", "A. Lovelace")
 }
 
 // A decline keeps the stock, and the next attempts have identifiers of their own, also at another provider.

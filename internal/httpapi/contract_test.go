@@ -108,6 +108,6 @@ func (s *shop) checkSecrets(t *testing.T, r request, a answer) {
 	}
 	var order api.Order
 	if json.Unmarshal([]byte(a.body), &order) == nil && order.NextAction != nil {
-		s.log.secret(order.NextAction.ClientSecret)
+		s.log.Secret("a client secret", order.NextAction.ClientSecret)
 	}
 }

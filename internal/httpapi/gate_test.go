@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -83,57 +82,4 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
-}
-
-// logBook keeps all that is logged, and the secrets that must not be in it.
-type logBook struct {
-	mutex   sync.Mutex
-	text    bytes.Buffer
-	secrets map[string]bool
-}
-
-// newLogBook searches the log when the test ends.
-func newLogBook(t *testing.T) *logBook {
-	t.Helper()
-	book := &logBook{secrets: map[string]bool{}}
-	t.Cleanup(func() {
-		if found := book.leaks(); len(found) > 0 {
-			t.Errorf("secrets in the log: %q", found)
-		}
-	})
-	return book
-}
-
-func (b *logBook) Write(line []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(line)
-}
-
-// secret names something that must never be logged. What is shorter than eight bytes could be there by chance.
-func (b *logBook) secret(text string) {
-	const shortest = 8
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if len(text) >= shortest {
-		b.secrets[text] = true
-	}
-}
-
-func (b *logBook) leaks() []string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	var found []string
-	for secret := range b.secrets {
-		if bytes.Contains(b.text.Bytes(), []byte(secret)) {
-			found = append(found, secret)
-		}
-	}
-	return found
-}
-
-func (b *logBook) contains(text string) bool {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return bytes.Contains(b.text.Bytes(), []byte(text))
 }

@@ -41,7 +41,7 @@ func TestClientHangsUp(t *testing.T) {
 	if got := s.onlyCharge(t); got.Calls != 1 {
 		t.Errorf("charge %+v", got)
 	}
-	if s.log.contains(`"level":"ERROR"`) {
+	if s.log.Contains(`"level":"ERROR"`) {
 		t.Error("a client that hangs up is logged as an error of the server")
 	}
 }

@@ -29,13 +29,13 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	s.place(t, key, changed(t, theOrder, `"reference":"customer-4711"`, `"reference":"customer-4711","more":"customer-4711"`))
 	s.exec(t, `ALTER TABLE order_items RENAME TO elsewhere`) // an error of our own
 	s.place(t, key, theOrder).problem(t, http.StatusServiceUnavailable, "unavailable")
-	s.log.secret(confirmed.Customer.Email)
+	s.log.Secret("an e-mail address", confirmed.Customer.Email)
 	for _, want := range []string{confirmed.ID.String(), "provider called", "request failed", `"outcome":"unknown"`} {
-		if !s.log.contains(want) {
+		if !s.log.Contains(want) {
 			t.Errorf("%q is not in the log: it tells too little to be searched for secrets", want)
 		}
 	}
-	if found := s.log.leaks(); len(found) > 0 {
+	if found := s.log.Leaks(); len(found) > 0 {
 		t.Errorf("secrets in the log: %q", found)
 	}
 }

@@ -107,7 +107,7 @@ func TestEveryAnswer(t *testing.T) {
 		if id == "" || seen[id] {
 			t.Errorf("%s: Request-Id %q is not new", path, id)
 		}
-		eventually(t, "the request is in the log", func() bool { return s.log.contains(id) })
+		eventually(t, "the request is in the log", func() bool { return s.log.Contains(id) })
 		seen[id] = true
 		if header.Get("Cache-Control") != "no-store" || header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", path, header)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"paysaga/internal/account"
 	"paysaga/internal/httpapi"
+	"paysaga/internal/hygiene"
 	"paysaga/internal/idempotency"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
@@ -44,7 +44,7 @@ type shop struct {
 	config  saga.Config
 	runner  *saga.Runner
 	api     *httptest.Server
-	log     *logBook
+	log     *hygiene.Book
 
 	merchant, other, operator, revoked string // API keys; other is of another account
 }
@@ -52,14 +52,13 @@ type shop struct {
 // newShop opens a shop with 100 shirts, 100 mugs and one last piece. Its log is searched for secrets when the test ends.
 func newShop(t *testing.T, changes ...func(*saga.Config)) *shop {
 	t.Helper()
-	s := &shop{pool: pgtest.New(t), log: newLogBook(t)}
+	s := &shop{pool: pgtest.New(t), log: hygiene.New(t)}
 	ring, err := seal.NewRing(seal.GenerateKey("test"))
 	noError(t, err)
 	s.store = postgres.New(s.pool, ring)
 	s.openSandbox(t)
-	logger := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.config = saga.Config{
-		Store: s.store, Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(), Logger: logger,
+		Store: s.store, Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(), Logger: s.log.Logger(),
 		Lease: 30 * time.Second, CallTimeout: 20 * time.Second, MaxInFlight: 100,
 		Providers: s.adapters(t),
 	}
@@ -70,6 +69,7 @@ func newShop(t *testing.T, changes ...func(*saga.Config)) *shop {
 	s.api = s.serve(t, s.runner)
 	s.fill(t)
 	s.countWrites(t)
+	t.Cleanup(func() { pgtest.NameKeys(s.log, s.pool) })
 	return s
 }
 
@@ -84,7 +84,7 @@ func (s *shop) openSandbox(t *testing.T) {
 func (s *shop) adapters(t *testing.T) map[string]saga.Provider {
 	t.Helper()
 	const apiKey, timeout = "sk_test_of_the_sandbox", 20 * time.Second
-	s.log.secret(apiKey)
+	s.log.Secret("a provider's key", apiKey)
 	byStripe, err := stripe.New(stripe.Config{APIKey: apiKey, BaseURL: s.gate.server.URL + "/stripe", CallTimeout: timeout})
 	noError(t, err)
 	byAdyen, err := adyen.New(adyen.Config{
@@ -170,7 +170,7 @@ func (s *shop) newKey(t *testing.T, accountID string, role account.Role) string 
 	key, secret, err := account.NewKey(accountID, "test", role)
 	noError(t, err)
 	noError(t, s.store.CreateAPIKey(t.Context(), key, account.HashSecret(secret), "test"))
-	s.log.secret(secret)
+	s.log.Secret("an API key", secret)
 	return secret
 }
 

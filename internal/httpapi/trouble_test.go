@@ -76,7 +76,7 @@ func TestPanic(t *testing.T) {
 	s.api = httptest.NewServer(handler)
 	t.Cleanup(s.api.Close)
 	problem := s.place(t, newKeyText(), theOrder).problem(t, http.StatusInternalServerError, "internal-error")
-	if strings.Contains(problem.Detail, "defect") || !s.log.contains("a defect") {
+	if strings.Contains(problem.Detail, "defect") || !s.log.Contains("a defect") {
 		t.Errorf("told to the client: %s", problem.Detail)
 	}
 	s.getAs(t, "", "/healthz")

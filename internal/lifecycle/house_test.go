@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
@@ -77,13 +78,15 @@ type house struct {
 	overtakes *atomic.Bool // the next answer of a provider
 	adapters  map[string]saga.Provider
 	endpoints map[string]webhook.Endpoint
+	book      *hygiene.Book // what the servers log; searched for secrets at the end
 	logger    *slog.Logger
 }
 
 // newHouse opens one on a database of its own.
 func newHouse(t *testing.T, options sandbox.Options) *house {
 	t.Helper()
-	h := &house{tester: t, ahead: &atomic.Int64{}, overtakes: &atomic.Bool{}, logger: slog.New(slog.DiscardHandler)}
+	book := hygiene.New(t)
+	h := &house{tester: t, ahead: &atomic.Int64{}, overtakes: &atomic.Bool{}, book: book, logger: book.Logger()}
 	h.mail = newMail(t, h.now)
 	if os.Getenv("LIFECYCLE_LOG") != "" { // what the servers do, for whoever looks into a failure
 		h.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -107,6 +110,7 @@ func newHouse(t *testing.T, options sandbox.Options) *house {
 	h.newAdapters(options.AdyenSeveralCaptures)
 	h.exec(`INSERT INTO accounts (id) VALUES ($1)`, shop)
 	h.openFront(t)
+	t.Cleanup(func() { pgtest.NameKeys(book, h.pool) })
 	return h.fresh(t)
 }
 
@@ -128,7 +132,7 @@ func (h *house) fresh(t tester) *house {
 func (h *house) clear() {
 	h.Helper()
 	h.exec(`DO $$ DECLARE t text; BEGIN
-		FOREACH t IN ARRAY ARRAY['webhook_events', 'outbox_events', 'findings', 'refunds', 'idempotency_keys', 'reservations', 'saga_steps',
+		FOREACH t IN ARRAY ARRAY['webhook_events', 'outbox_events', 'findings', 'refunds', 'idempotency_keys', 'idempotency_answers', 'reservations', 'saga_steps',
 			'sagas', 'order_items', 'orders', 'stock'] LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
 	END $$`) // TRUNCATE takes a tenth of a second
 	h.exec(`INSERT INTO stock (account_id, sku, on_hand) VALUES ($1, $2, $3)`, shop, cup, cupsOnHand)

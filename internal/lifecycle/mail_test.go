@@ -112,5 +112,6 @@ func (h *house) webhookRequest(base, provider string, header http.Header, body [
 	posted, err := http.NewRequestWithContext(h.Context(), http.MethodPost, base+"/webhooks/"+provider, bytes.NewReader(body))
 	h.must(err)
 	posted.Header = header.Clone()
+	h.book.Secret("a webhook", string(body))
 	return posted
 }

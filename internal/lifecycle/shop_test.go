@@ -147,11 +147,13 @@ func (h *house) send(r request) reply {
 	posted.Header.Set("Content-Type", "application/json")
 	posted.Header.Set("Authorization", "Bearer "+h.front.secret)
 	posted.Header.Set("Idempotency-Key", r.header())
+	h.book.Request(posted.Header, string(body))
 	answer, err := h.client.Do(posted)
 	h.must(err)
 	defer func() { _ = answer.Body.Close() }()
 	content, err := io.ReadAll(answer.Body)
 	h.must(err)
+	h.book.Body("an answer", string(content))
 	if h.front.current.Load().dead() {
 		return reply{}
 	}

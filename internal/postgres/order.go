@@ -193,7 +193,7 @@ func (s *Store) queueOrderUpdate(batch *pgx.Batch, after *saga.Saga, change saga
 		return err
 	}
 	set := `status = $3, payment_status = $4, provider_reference = $5, captured_amount = $6, refunded_amount = $7, decline = $8,
-		next_action = $9, updated_at = $10`
+		next_action = $9, updated_at = GREATEST(updated_at, $10)`
 	arguments := []any{
 		after.AccountID, o.ID, o.Status, o.Payment.Status, o.Payment.ProviderReference, o.Payment.CapturedAmount,
 		o.Payment.RefundedAmount, o.Payment.Decline, action, o.UpdatedAt,
