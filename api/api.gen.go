@@ -250,31 +250,31 @@ func (e StepStatus) Valid() bool {
 
 // Defines values for Endpoint.
 const (
-	EndpointPATCHV1OrdersID        Endpoint = "PATCH /v1/orders/{id}"
-	EndpointPOSTV1Orders           Endpoint = "POST /v1/orders"
-	EndpointPOSTV1OrdersIDCancel   Endpoint = "POST /v1/orders/{id}/cancel"
-	EndpointPOSTV1OrdersIDCapture  Endpoint = "POST /v1/orders/{id}/capture"
-	EndpointPOSTV1OrdersIDContinue Endpoint = "POST /v1/orders/{id}/continue"
-	EndpointPOSTV1OrdersIDRefunds  Endpoint = "POST /v1/orders/{id}/refunds"
-	EndpointPUTV1StockSKU          Endpoint = "PUT /v1/stock/{sku}"
+	EndpointCancelOrder   Endpoint = "POST /v1/orders/{id}/cancel"
+	EndpointCaptureOrder  Endpoint = "POST /v1/orders/{id}/capture"
+	EndpointContinueOrder Endpoint = "POST /v1/orders/{id}/continue"
+	EndpointCreateOrder   Endpoint = "POST /v1/orders"
+	EndpointCreateRefund  Endpoint = "POST /v1/orders/{id}/refunds"
+	EndpointPatchOrder    Endpoint = "PATCH /v1/orders/{id}"
+	EndpointPutStock      Endpoint = "PUT /v1/stock/{sku}"
 )
 
 // Valid indicates whether the value is a known member of the Endpoint enum.
 func (e Endpoint) Valid() bool {
 	switch e {
-	case EndpointPATCHV1OrdersID:
+	case EndpointCancelOrder:
 		return true
-	case EndpointPOSTV1Orders:
+	case EndpointCaptureOrder:
 		return true
-	case EndpointPOSTV1OrdersIDCancel:
+	case EndpointContinueOrder:
 		return true
-	case EndpointPOSTV1OrdersIDCapture:
+	case EndpointCreateOrder:
 		return true
-	case EndpointPOSTV1OrdersIDContinue:
+	case EndpointCreateRefund:
 		return true
-	case EndpointPOSTV1OrdersIDRefunds:
+	case EndpointPatchOrder:
 		return true
-	case EndpointPUTV1StockSKU:
+	case EndpointPutStock:
 		return true
 	default:
 		return false
@@ -283,31 +283,31 @@ func (e Endpoint) Valid() bool {
 
 // Defines values for GetIdempotencyKeyParamsEndpoint.
 const (
-	GetIdempotencyKeyParamsEndpointPATCHV1OrdersID        GetIdempotencyKeyParamsEndpoint = "PATCH /v1/orders/{id}"
-	GetIdempotencyKeyParamsEndpointPOSTV1Orders           GetIdempotencyKeyParamsEndpoint = "POST /v1/orders"
-	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCancel   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/cancel"
-	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCapture  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/capture"
-	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDContinue GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/continue"
-	GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDRefunds  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/refunds"
-	GetIdempotencyKeyParamsEndpointPUTV1StockSKU          GetIdempotencyKeyParamsEndpoint = "PUT /v1/stock/{sku}"
+	GetIdempotencyKeyParamsEndpointCancelOrder   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/cancel"
+	GetIdempotencyKeyParamsEndpointCaptureOrder  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/capture"
+	GetIdempotencyKeyParamsEndpointContinueOrder GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/continue"
+	GetIdempotencyKeyParamsEndpointCreateOrder   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders"
+	GetIdempotencyKeyParamsEndpointCreateRefund  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/refunds"
+	GetIdempotencyKeyParamsEndpointPatchOrder    GetIdempotencyKeyParamsEndpoint = "PATCH /v1/orders/{id}"
+	GetIdempotencyKeyParamsEndpointPutStock      GetIdempotencyKeyParamsEndpoint = "PUT /v1/stock/{sku}"
 )
 
 // Valid indicates whether the value is a known member of the GetIdempotencyKeyParamsEndpoint enum.
 func (e GetIdempotencyKeyParamsEndpoint) Valid() bool {
 	switch e {
-	case GetIdempotencyKeyParamsEndpointPATCHV1OrdersID:
+	case GetIdempotencyKeyParamsEndpointCancelOrder:
 		return true
-	case GetIdempotencyKeyParamsEndpointPOSTV1Orders:
+	case GetIdempotencyKeyParamsEndpointCaptureOrder:
 		return true
-	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCancel:
+	case GetIdempotencyKeyParamsEndpointContinueOrder:
 		return true
-	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDCapture:
+	case GetIdempotencyKeyParamsEndpointCreateOrder:
 		return true
-	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDContinue:
+	case GetIdempotencyKeyParamsEndpointCreateRefund:
 		return true
-	case GetIdempotencyKeyParamsEndpointPOSTV1OrdersIDRefunds:
+	case GetIdempotencyKeyParamsEndpointPatchOrder:
 		return true
-	case GetIdempotencyKeyParamsEndpointPUTV1StockSKU:
+	case GetIdempotencyKeyParamsEndpointPutStock:
 		return true
 	default:
 		return false
@@ -1084,6 +1084,9 @@ type ServerInterface interface {
 	// GetHealth Is the process alive?
 	// (GET /healthz)
 	GetHealth(w http.ResponseWriter, r *http.Request)
+	// GetMetrics How does the process fare?
+	// (GET /metrics)
+	GetMetrics(w http.ResponseWriter, r *http.Request)
 	// GetDocument This contract as an OpenAPI document
 	// (GET /openapi.yaml)
 	GetDocument(w http.ResponseWriter, r *http.Request)
@@ -1159,6 +1162,12 @@ func (_ Unimplemented) GetDocs(w http.ResponseWriter, r *http.Request) {
 // GetHealth Is the process alive?
 // (GET /healthz)
 func (_ Unimplemented) GetHealth(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetMetrics How does the process fare?
+// (GET /metrics)
+func (_ Unimplemented) GetMetrics(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1310,6 +1319,20 @@ func (siw *ServerInterfaceWrapper) GetHealth(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetHealth(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetMetrics operation middleware
+func (siw *ServerInterfaceWrapper) GetMetrics(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetMetrics(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2171,6 +2194,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/healthz", wrapper.GetHealth)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/metrics", wrapper.GetMetrics)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/openapi.yaml", wrapper.GetDocument)

@@ -87,6 +87,8 @@ const testPrefix = ownPrefix + "TEST_"
 const (
 	ServerVariable = ownPrefix + "SERVER"
 	APIKeyVariable = ownPrefix + "API_KEY"
+	// OtherAPIKeyVariable is another account's, for `paysaga contract`.
+	OtherAPIKeyVariable = ownPrefix + "OTHER_API_KEY"
 )
 
 // serviceLink is the shape of variables that Kubernetes sets in every container for a service that is called paysaga or
@@ -104,7 +106,7 @@ func (e environment) unknownVariables() []*SettingError {
 	var unknown []string
 	for name := range e {
 		own := strings.HasPrefix(name, ownPrefix) && !strings.HasPrefix(name, testPrefix) &&
-			name != ServerVariable && name != APIKeyVariable
+			name != ServerVariable && name != APIKeyVariable && name != OtherAPIKeyVariable
 		if own && !slices.Contains(known, name) && !serviceLink.MatchString(name) {
 			unknown = append(unknown, name)
 		}

@@ -1,15 +1,17 @@
 package httpapi
 
+import "paysaga/api"
+
 // The endpoints that are idempotent by key: method and route pattern. Each is the scope of its keys, a part of every identifier
 // that derives from them, and what the saga keeps of the request that waits for its answer: they never change.
 const (
-	createOrderEndpoint   = "POST /v1/orders"
-	continueOrderEndpoint = "POST /v1/orders/{id}/continue"
-	captureOrderEndpoint  = "POST /v1/orders/{id}/capture"
-	cancelOrderEndpoint   = "POST /v1/orders/{id}/cancel"
-	createRefundEndpoint  = "POST /v1/orders/{id}/refunds"
-	patchOrderEndpoint    = "PATCH /v1/orders/{id}"
-	putStockEndpoint      = "PUT /v1/stock/{sku}" // the key is optional there
+	createOrderEndpoint   = string(api.EndpointCreateOrder)
+	continueOrderEndpoint = string(api.EndpointContinueOrder)
+	captureOrderEndpoint  = string(api.EndpointCaptureOrder)
+	cancelOrderEndpoint   = string(api.EndpointCancelOrder)
+	createRefundEndpoint  = string(api.EndpointCreateRefund)
+	patchOrderEndpoint    = string(api.EndpointPatchOrder)
+	putStockEndpoint      = string(api.EndpointPutStock) // the key is optional there
 )
 
 // Endpoints are all of them.
