@@ -71,8 +71,8 @@ type Store interface {
 	// with its new times. Errors: ErrLeaseLost, ErrReservationLost, *OutOfStockError.
 	Apply(ctx context.Context, change Change) (Saga, error)
 	// Ask claims the key of a request about a saga that rests, takes its lease and writes the change, in one transaction. The
-	// change's saga is as Load gave it; the key's record names it. Errors: those of Begin about the key, ErrReservationLost, and ErrLeaseLost where
-	// somebody drives the saga or has moved it on, or an earlier request about it has no answer yet.
+	// change's saga is as Load gave it; the key's record names it. Errors: those of Begin about the key, ErrReservationLost, and
+	// ErrLeaseLost where somebody drives the saga or has moved it on, or an earlier request about it has no answer yet.
 	Ask(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Load reads a saga as it stands, without its lease. Errors: ErrNotFound.
 	Load(ctx context.Context, ref Ref) (Saga, error)

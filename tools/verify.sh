@@ -20,7 +20,7 @@ if ! git diff --exit-code "$before" "$after"; then
 	exit 1
 fi
 
-if ! go mod tidy -diff || ! go -C tools mod tidy -diff; then
+if ! go mod tidy -diff || ! go -C tools mod tidy -diff || ! go -C tools/alerts mod tidy -diff; then
 	echo 'verify: go.mod or go.sum is not tidy: run "go mod tidy" in the folder shown above.' >&2
 	exit 1
 fi

@@ -57,7 +57,7 @@ func launchServer(ctx context.Context, environ []string, address string, log io.
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &serverProcess{cancel: cancel, done: make(chan struct{})}
 	s.command = exec.CommandContext(lifetime, program, "serve") //nolint:gosec // this very program
-	s.command.Env = slices.Concat(inheritedEnviron(), environ, demoSettings(), []string{"PAYSAGA_ADDR=" + address})
+	s.command.Env = slices.Concat(inheritedEnviron(), demoSettings(), environ, []string{"PAYSAGA_ADDR=" + address})
 	s.command.Cancel = func() error { return s.command.Process.Signal(syscall.SIGTERM) }
 	s.command.WaitDelay = serverStopLimit
 	output := &addressFinder{next: log, found: make(chan string, 1)}

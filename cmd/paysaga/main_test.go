@@ -108,7 +108,7 @@ func readJSON[T any](t *testing.T, text string) T {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	help := paysaga(t, nil).wellDone(t)
-	for _, command := range []string{"demo", "dev", "serve", "migrate", "keys", "orders", "sandbox"} {
+	for _, command := range []string{"demo", "dev", "serve", "migrate", "keys", "orders", "sandbox", "contract", "upkeep", "reseal"} {
 		if !strings.Contains(help, "  "+command+" ") {
 			t.Errorf("%s is not in the help", command)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,15 +12,18 @@ import (
 	"paysaga/providers/adyen"
 	"paysaga/providers/paypal"
 	"paysaga/providers/stripe"
+	providerwire "paysaga/providers/wire"
 	"paysaga/saga"
 )
 
 // newProviders makes the adapters of the providers that are configured, each behind a circuit breaker of its own.
-func newProviders(c config.Config) (map[string]saga.Provider, error) {
+// Their calls go through what through makes of a transport, and are seen by it.
+func newProviders(c config.Config, through func(http.RoundTripper) http.RoundTripper) (map[string]saga.Provider, error) {
+	client := func() *http.Client { return &http.Client{Transport: through(providerwire.NewTransport())} }
 	adapters := map[string]saga.Provider{}
 	if c.Stripe.Configured() {
 		adapter, err := stripe.New(stripe.Config{
-			APIKey: c.Stripe.APIKey.Reveal(), BaseURL: c.Stripe.BaseURL, CallTimeout: c.CallTimeout,
+			APIKey: c.Stripe.APIKey.Reveal(), BaseURL: c.Stripe.BaseURL, CallTimeout: c.CallTimeout, HTTPClient: client(),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("set up Stripe: %w", err)
@@ -29,7 +33,7 @@ func newProviders(c config.Config) (map[string]saga.Provider, error) {
 	if c.Adyen.Configured() {
 		adapter, err := adyen.New(adyen.Config{
 			APIKey: c.Adyen.APIKey.Reveal(), MerchantAccount: c.Adyen.MerchantAccount, BaseURL: c.Adyen.BaseURL,
-			ReturnURL: c.Adyen.ReturnURL, SeveralCaptures: c.Adyen.SeveralCaptures, CallTimeout: c.CallTimeout,
+			ReturnURL: c.Adyen.ReturnURL, SeveralCaptures: c.Adyen.SeveralCaptures, CallTimeout: c.CallTimeout, HTTPClient: client(),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("set up Adyen: %w", err)
@@ -37,7 +41,9 @@ func newProviders(c config.Config) (map[string]saga.Provider, error) {
 		adapters[adapter.Name()] = saga.WithBreaker(adapter)
 	}
 	if c.PayPal.Configured() {
-		adapter, err := paypal.New(paypalConfig(c))
+		own := paypalConfig(c)
+		own.HTTPClient = client()
+		adapter, err := paypal.New(own)
 		if err != nil {
 			return nil, fmt.Errorf("set up PayPal: %w", err)
 		}

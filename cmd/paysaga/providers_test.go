@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestProvidersAndTheirWebhooks(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := loaded(t, test.entries...)
-			providers, err := newProviders(c)
+			providers, err := newProviders(c, func(base http.RoundTripper) http.RoundTripper { return base })
 			noError(t, err)
 			if diff := cmp.Diff(test.providers, slices.Sorted(maps.Keys(providers))); diff != "" {
 				t.Errorf("providers (-want +got):\n%s", diff)

@@ -16,6 +16,7 @@ import (
 	"paysaga/internal/httpapi"
 	"paysaga/internal/idempotency"
 	"paysaga/internal/postgres"
+	"paysaga/internal/upkeep"
 	"paysaga/internal/webhook"
 	"paysaga/saga"
 )
@@ -47,7 +48,9 @@ type system struct {
 	runner   *saga.Runner
 	recovery *saga.Recovery
 	inbox    *webhook.Inbox
+	upkeep   *upkeep.Worker
 	handler  http.Handler
+	watch    watch
 	drain    time.Duration
 	logger   *slog.Logger
 }
@@ -69,7 +72,19 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err := checkSchema(ctx, store); err != nil {
 		return nil, err
 	}
-	adapters, err := newProviders(c)
+	seen, err := newWatch(ctx, logger)
+	if err != nil {
+		return nil, err
+	}
+	s, err := joinWatched(store, c, seen, logger)
+	if err != nil {
+		seen.end(ctx, logger)
+	}
+	return s, err
+}
+
+func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slog.Logger) (*system, error) {
+	adapters, err := newProviders(c, seen.telemetry.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +97,7 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err != nil {
 		return nil, fmt.Errorf("set up the runner: %w", err)
 	}
-	var meter idempotency.Meter = idempotency.NoMeter{}
+	meter := seen.telemetry.Idempotency()
 	recovery, err := saga.NewRecovery(runner, saga.RecoveryConfig{
 		Interval: c.RecoveryInterval, Concurrency: recoveryConcurrency,
 		Reclaimed: func(endpoint string) { meter.OrphanReclaimed(endpoint, idempotency.ByRecovery) },
@@ -94,18 +109,24 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err != nil {
 		return nil, err
 	}
+	keeper, err := newUpkeep(store, c, seen.telemetry.Upkeep(), logger)
+	if err != nil {
+		return nil, err
+	}
 	guard, err := newGuard(store, c, meter, logger)
 	if err != nil {
 		return nil, err
 	}
 	handler, err := httpapi.New(httpapi.Config{
 		Store: store, Runner: runner, Webhooks: inbox, Guard: guard, MaxBody: c.MaxBody, Logger: logger,
+		Metrics: seen.telemetry.Handler(), Observe: seen.telemetry.Middleware,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the API: %w", err)
 	}
 	return &system{
-		store: store, runner: runner, recovery: recovery, inbox: inbox, handler: handler, drain: c.DrainTimeout, logger: logger,
+		store: store, runner: runner, recovery: recovery, inbox: inbox, upkeep: keeper, handler: handler, watch: seen,
+		drain: c.DrainTimeout, logger: logger,
 	}, nil
 }
 
@@ -167,6 +188,7 @@ func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
 	if r.worker {
 		workers.Go(func() { s.recovery.Run(ctx) })
 		workers.Go(func() { s.inbox.Run(ctx) })
+		workers.Go(func() { s.upkeep.Run(ctx) })
 	}
 	server := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
@@ -195,6 +217,7 @@ func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
 	})
 	closing.Wait()
 	workers.Wait()
+	s.watch.end(drained, s.logger)
 	s.logger.Info("stopped")
 	return err
 }

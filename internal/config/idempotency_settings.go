@@ -42,8 +42,8 @@ func idempotencySettings() []setting {
 	return []setting{
 		{Setting{
 			Name: "PAYSAGA_IDEMPOTENCY_MODE", Default: "enforce",
-			Description: "`enforce`, or `log_only` to carry every repeat out and only report what would have been blocked: it protects from nothing, " +
-				"and is for the days before keys are enforced.",
+			Description: "`enforce`, or `log_only` to carry every repeat out and only report what would have been blocked: " +
+				"it protects from nothing, and is for the days before keys are enforced.",
 		}, func(c *Config, value string) error {
 			return parseWord(&c.Idempotency.Mode, value, "enforce", "log_only")
 		}},
@@ -70,7 +70,8 @@ func idempotencySettings() []setting {
 		}},
 		{Setting{
 			Name: keysPerMinuteName, Default: "100",
-			Description: fmt.Sprintf("How many new keys an account may begin in a minute, over all processes; 0 sets no limit. At most %d.", maxKeysPerMinute),
+			Description: "How many new keys an account may begin in a minute, over all processes; 0 sets no limit. " +
+				fmt.Sprintf("At most %d.", maxKeysPerMinute),
 		}, func(c *Config, value string) error { return parseKeysPerMinute(&c.Idempotency.KeysPerMinute, value) }},
 		{Setting{
 			Name: "PAYSAGA_DIGEST_ONLY",

@@ -39,7 +39,7 @@ func (s *server) answerKeyed(w http.ResponseWriter, r *http.Request, endpoint st
 
 // resume goes on with the saga that an earlier request with the key began, or asked something of.
 func (s *server) resume(ctx context.Context, held idempotency.Held, record idempotency.Record) (saga.Answer, error) {
-	return s.Runner.TakeOver(ctx, saga.Ref{AccountID: held.AccountID, Key: record.SagaKey}, record.Fence) //nolint:wrapcheck // as Begin's
+	return s.Runner.TakeOver(ctx, saga.Ref{AccountID: held.AccountID, Key: record.SagaKey}, record.Fence)
 }
 
 // keyHeader carries the client's key.

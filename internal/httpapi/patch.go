@@ -26,7 +26,7 @@ func (s *server) PatchOrder(w http.ResponseWriter, r *http.Request, id api.Order
 			return intent{}, err
 		}
 		return intent{patchFingerprint(id, patch), func(ctx context.Context, claim saga.Claim) (saga.Answer, error) {
-			return s.patchOrder(ctx, claim, id, patch)
+			return s.patch(ctx, claim, id, patch)
 		}}, nil
 	})
 }
@@ -48,7 +48,7 @@ func patchFingerprint(id uuid.UUID, patch api.OrderPatch) idempotency.Fingerprin
 // few times in its life, so a second try nearly always fits.
 const maxPatchTries = 8
 
-func (s *server) patchOrder(ctx context.Context, claim saga.Claim, id uuid.UUID, patch api.OrderPatch) (saga.Answer, error) {
+func (s *server) patch(ctx context.Context, claim saga.Claim, id uuid.UUID, patch api.OrderPatch) (saga.Answer, error) {
 	for range maxPatchTries {
 		read, err := s.Store.GetOrder(ctx, claim.AccountID, id)
 		if err != nil {
@@ -66,7 +66,7 @@ func (s *server) patchOrder(ctx context.Context, claim saga.Claim, id uuid.UUID,
 		}
 		err = s.Store.PutMetadata(ctx, claim, read, metadata, answer)
 		if !errors.Is(err, saga.ErrLeaseLost) {
-			return answer, err //nolint:wrapcheck // the guard's
+			return answer, err
 		}
 	}
 	return saga.Answer{}, &problem{

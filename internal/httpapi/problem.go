@@ -133,7 +133,7 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, status int, conten
 	if r.Method == http.MethodHead {
 		return
 	}
-	if _, err := w.Write(body); err != nil {
+	if _, err := w.Write(body); err != nil { //nolint:gosec // G705: JSON, with its content type and nosniff
 		s.Logger.DebugContext(r.Context(), "client went away", "error", err)
 	}
 }

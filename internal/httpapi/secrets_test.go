@@ -9,7 +9,7 @@ import (
 	"paysaga/saga"
 )
 
-// I10: whatever happens to an order, the log tells of it and holds no key, no API key, no client secret, no payment method and
+// I10: whatever happens to an order, logs, metrics and traces tell of it and hold no key, no API key, no client secret, no payment method and
 // no customer's data. Every shop of every test is held to that when it closes; this one sees all kinds of trouble.
 func TestNoSecretsInTheLog(t *testing.T) {
 	t.Parallel()
@@ -29,8 +29,10 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	s.place(t, key, changed(t, theOrder, `"reference":"customer-4711"`, `"reference":"customer-4711","more":"customer-4711"`))
 	s.exec(t, `ALTER TABLE order_items RENAME TO elsewhere`) // an error of our own
 	s.place(t, key, theOrder).problem(t, http.StatusServiceUnavailable, "unavailable")
+	s.getAs(t, s.merchant, "/v1/idempotency-keys/"+key)
+	s.log.Scrape(s.watch.Handler())
 	s.log.Secret("an e-mail address", confirmed.Customer.Email)
-	for _, want := range []string{confirmed.ID.String(), "provider called", "request failed", `"outcome":"unknown"`} {
+	for _, want := range []string{confirmed.ID.String(), "provider called", "request failed", `"outcome":"unknown"`, `span "POST /v1/orders"`, `span "provider POST 127.0.0.1"`} {
 		if !s.log.Contains(want) {
 			t.Errorf("%q is not in the log: it tells too little to be searched for secrets", want)
 		}

@@ -35,11 +35,16 @@ type Store interface {
 	// PutMetadata replaces the notes on an order as it was read, and stores the answer under the key, in one transaction. Errors:
 	// those of saga.Store about the key, and saga.ErrLeaseLost where the order has changed since.
 	PutMetadata(ctx context.Context, claim saga.Claim, read saga.Saga, metadata map[string]string, answer saga.Answer) error
+	StockStore
+	RefundStore
+}
+
+// StockStore is what the API reads and writes of stock.
+type StockStore interface {
 	// PutStock sets a count; where a key is held, only while it is.
 	PutStock(ctx context.Context, accountID, sku string, onHand int64, held *idempotency.Held) (saga.Stock, error)
 	GetStock(ctx context.Context, accountID, sku string) (saga.Stock, error)
 	ListStock(ctx context.Context, accountID, after string, limit int) ([]saga.Stock, error)
-	RefundStore
 }
 
 // RefundStore is what the API reads of refunds, each as its saga.
@@ -67,6 +72,10 @@ type Config struct {
 	// Webhooks takes POSTs at /webhooks/{provider} and answers them by itself. It bounds the body and verifies who sent it. Nil:
 	// nothing is there.
 	Webhooks http.Handler
+	// Metrics answers /metrics, to whoever asks. Nil: nothing is there.
+	Metrics http.Handler
+	// Observe makes a middleware that sees each request with its route pattern, which stands once it is served. Nil: nobody does.
+	Observe func(route func(*http.Request) string) func(http.Handler) http.Handler
 }
 
 type server struct {
@@ -91,7 +100,11 @@ func New(c Config) (http.Handler, error) {
 	}
 	s := &server{Config: c, document: document, pages: rendered}
 	router := chi.NewRouter()
-	router.Use(outlive, s.logRequests, middleware.GetHead, s.catchPanics, s.secureHeaders, s.authenticate)
+	router.Use(outlive)
+	if c.Observe != nil {
+		router.Use(c.Observe(route))
+	}
+	router.Use(s.logRequests, middleware.GetHead, s.catchPanics, s.secureHeaders, s.authenticate)
 	router.NotFound(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, newProblem(notFound, "There is nothing at this address. The reference is at /docs."))
 	})
@@ -111,6 +124,15 @@ func (s *server) ReceiveWebhook(w http.ResponseWriter, r *http.Request, _ api.Pr
 		return
 	}
 	s.Webhooks.ServeHTTP(w, r)
+}
+
+// GetMetrics hands a scrape on.
+func (s *server) GetMetrics(w http.ResponseWriter, r *http.Request) {
+	if s.Metrics == nil {
+		s.fail(w, r, newProblem(notFound, "This server has no metrics."))
+		return
+	}
+	s.Metrics.ServeHTTP(w, r)
 }
 
 // allowedMethods are those of the contract's methods that an address takes.
@@ -163,7 +185,7 @@ func (s *server) logRequests(next http.Handler) http.Handler {
 		recorder.Header().Set(requestIDHeader, id)
 		next.ServeHTTP(recorder, r)
 		level := slog.LevelInfo
-		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/metrics" {
 			level = slog.LevelDebug // asked every few seconds by whatever watches the process
 		}
 		s.Logger.Log(r.Context(), level, "request", "request_id", id, "method", r.Method, "route", route(r),

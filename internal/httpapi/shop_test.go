@@ -18,10 +18,12 @@ import (
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/internal/telemetry"
 	"paysaga/providers/adyen"
 	"paysaga/providers/paypal"
 	"paysaga/providers/sandbox"
 	"paysaga/providers/stripe"
+	"paysaga/providers/wire"
 	"paysaga/saga"
 )
 
@@ -45,6 +47,7 @@ type shop struct {
 	runner  *saga.Runner
 	api     *httptest.Server
 	log     *hygiene.Book
+	watch   *telemetry.Telemetry
 
 	merchant, other, operator, revoked string // API keys; other is of another account
 }
@@ -53,6 +56,10 @@ type shop struct {
 func newShop(t *testing.T, changes ...func(*saga.Config)) *shop {
 	t.Helper()
 	s := &shop{pool: pgtest.New(t), log: hygiene.New(t)}
+	var err error
+	s.watch, err = telemetry.New(telemetry.Config{Endpoints: httpapi.Endpoints(), Tracers: s.log.Tracers()})
+	noError(t, err)
+	t.Cleanup(func() { s.log.Scrape(s.watch.Handler()) })
 	ring, err := seal.NewRing(seal.GenerateKey("test"))
 	noError(t, err)
 	s.store = postgres.New(s.pool, ring)
@@ -85,14 +92,19 @@ func (s *shop) adapters(t *testing.T) map[string]saga.Provider {
 	t.Helper()
 	const apiKey, timeout = "sk_test_of_the_sandbox", 20 * time.Second
 	s.log.Secret("a provider's key", apiKey)
-	byStripe, err := stripe.New(stripe.Config{APIKey: apiKey, BaseURL: s.gate.server.URL + "/stripe", CallTimeout: timeout})
+	client := &http.Client{Transport: s.watch.Transport(wire.NewTransport())}
+	byStripe, err := stripe.New(stripe.Config{
+		APIKey: apiKey, BaseURL: s.gate.server.URL + "/stripe", CallTimeout: timeout, HTTPClient: client,
+	})
 	noError(t, err)
 	byAdyen, err := adyen.New(adyen.Config{
 		APIKey: apiKey, MerchantAccount: "TestMerchant", BaseURL: s.gate.server.URL + "/adyen/v71", CallTimeout: timeout,
+		HTTPClient: client,
 	})
 	noError(t, err)
 	byPayPal, err := paypal.New(paypal.Config{
 		ClientID: "client-of-the-sandbox", ClientSecret: apiKey, BaseURL: s.gate.server.URL + "/paypal", CallTimeout: timeout,
+		HTTPClient: client,
 	})
 	noError(t, err)
 	return map[string]saga.Provider{
@@ -122,7 +134,7 @@ func (s *shop) guard(t *testing.T, changes ...func(*idempotency.Policy)) *idempo
 		change(&policy)
 	}
 	guard, err := idempotency.NewGuard(idempotency.Config{
-		Store: s.store, Policy: policy, Lease: s.config.Lease, Meter: idempotency.NoMeter{}, Logger: s.config.Logger,
+		Store: s.store, Policy: policy, Lease: s.config.Lease, Meter: s.watch.Idempotency(), Logger: s.config.Logger,
 	})
 	noError(t, err)
 	return guard
@@ -132,6 +144,7 @@ func (s *shop) serve(t *testing.T, runner *saga.Runner) *httptest.Server {
 	t.Helper()
 	handler, err := httpapi.New(httpapi.Config{
 		Store: s.store, Runner: runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger,
+		Metrics: s.watch.Handler(), Observe: s.watch.Middleware,
 	})
 	noError(t, err)
 	server := httptest.NewServer(handler)

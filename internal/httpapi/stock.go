@@ -21,10 +21,10 @@ func (s *server) PutStock(w http.ResponseWriter, r *http.Request, sku api.SKU, _
 			request, err := s.readStock(w, r)
 			return accountOf(r.Context()), stockFingerprint(sku, request), err
 		},
-	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.putStock(w, r, sku) })).ServeHTTP(w, r)
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.setStock(w, r, sku) })).ServeHTTP(w, r)
 }
 
-func (s *server) putStock(w http.ResponseWriter, r *http.Request, sku string) {
+func (s *server) setStock(w http.ResponseWriter, r *http.Request, sku string) {
 	request, err := s.readStock(w, r)
 	if err != nil {
 		s.fail(w, r, err)

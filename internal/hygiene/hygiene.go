@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -68,14 +69,7 @@ func (b *Book) Bytes(what string, secret []byte) {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		b.Secret(what, encoding.EncodeToString(secret))
 	}
-	decimal, _ := json.Marshal(slices.Collect(func(yield func(int) bool) { // %v of a []byte
-		for _, c := range secret {
-			if !yield(int(c)) {
-				return
-			}
-		}
-	}))
-	b.Secret(what, strings.NewReplacer(",", " ").Replace(string(decimal)))
+	b.Secret(what, strings.Trim(fmt.Sprint(secret), "[]")) // %v
 }
 
 // Request names what a request carries: its key, its API key, and what its body tells of the customer and the payment.

@@ -1,6 +1,7 @@
 package hygiene_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
@@ -29,7 +30,7 @@ func TestLeaksAreFound(t *testing.T) {
 		"a payment method":   {"method pm_card_visa_x", true},
 		"an e-mail address":  {"mail to ada@example.com", true},
 		"a note":             {"note: a long note", true},
-		"fingerprint, hex":   {fmt.Sprintf("%x", fingerprint), true},
+		"fingerprint, hex":   {hex.EncodeToString(fingerprint), true},
 		"fingerprint, HEX":   {fmt.Sprintf("%X", fingerprint), true},
 		"fingerprint, bytes": {fmt.Sprintf("%v", fingerprint), true},
 	} {

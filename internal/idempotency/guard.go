@@ -81,6 +81,8 @@ type Result struct {
 	BodyDigest *[32]byte
 	// Protection is what the answer must say of a request that was not protected; empty for one that was.
 	Protection string
+
+	lost int // how often the request was begun and lost its lease; if it was, this is the answer of whoever took it over
 }
 
 // maxLooks bounds how often a request that lost a race looks again at who won it. Each loss means that somebody else
@@ -94,7 +96,7 @@ func (g *Guard) Do(ctx context.Context, call Call, work Work) (Result, error) {
 	if call.Key.generated {
 		result.Protection = "none"
 	}
-	if g.Policy.Mode == LogOnly {
+	if g.Policy.Mode == LogOnly && result.lost == 0 {
 		return g.observe(ctx, call, work, result, err)
 	}
 	return result, err
@@ -129,6 +131,7 @@ func (g *Guard) observe(ctx context.Context, call Call, work Work, result Result
 // the refusal is told.
 func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) {
 	var refused error
+	lost := 0
 	generation := 1 // of a key that has no record
 	for range maxLooks {
 		record, used, err := g.Store.LookupKey(ctx, call.AccountID, call.Endpoint, call.Key.text)
@@ -150,14 +153,14 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 			if generation, err = g.nextGeneration(ctx, call); err != nil {
 				return Result{}, err
 			}
-		case errors.Is(err, saga.ErrLeaseLost), errors.Is(err, saga.ErrAnswered):
-			g.Meter.LockTimeout(call.Endpoint)
-		case errors.Is(err, saga.ErrKeyTaken):
+		case errors.Is(err, saga.ErrKeyTaken), errors.Is(err, saga.ErrLeaseLost), errors.Is(err, saga.ErrAnswered):
+			lost += result.lost
 		default:
+			result.lost = lost
 			return result, err
 		}
 	}
-	return Result{}, &InProgressError{}
+	return Result{lost: lost}, &InProgressError{}
 }
 
 // nextGeneration is for a key whose record was cleaned up, while what it began is still there.
@@ -216,11 +219,16 @@ func (g *Guard) begin(ctx context.Context, call Call, work Work, generation int)
 	if _, limited := errors.AsType[*LimitError](err); limited {
 		g.Meter.KeyLimited(call.AccountID, call.Endpoint)
 	}
+	result := Result{Answer: answer}
+	if errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) { // from resume, these can be a lost race as well
+		result.lost = 1
+		g.Meter.LockTimeout(call.Endpoint)
+	}
 	if err == nil {
 		g.Meter.KeyCreated(call.AccountID, call.Endpoint)
 		g.processed(call, answer, begun)
 	}
-	return Result{Answer: answer}, err
+	return result, err
 }
 
 func (g *Guard) resume(ctx context.Context, call Call, work Work, record Record) (Result, error) {
@@ -236,7 +244,11 @@ func (g *Guard) resume(ctx context.Context, call Call, work Work, record Record)
 }
 
 func (g *Guard) processed(call Call, answer saga.Answer, begun time.Time) {
-	g.Meter.Processed(call.Endpoint, string(StatusOf(answer.Status)), time.Since(begun))
+	status := string(StatusOf(answer.Status))
+	if answer.Status >= 500 {
+		status = Released // never stored
+	}
+	g.Meter.Processed(call.Endpoint, status, time.Since(begun))
 }
 
 // StatusOf is the status of a key that is answered with an HTTP status.

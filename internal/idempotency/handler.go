@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"paysaga/saga"
 )
@@ -47,11 +48,16 @@ func (g *Guard) Handler(route Route, next http.Handler) http.Handler {
 			return
 		}
 		call := Call{AccountID: account, Endpoint: route.Endpoint, Key: key, Fingerprint: meant}
+		var tooLong error // an answer that cannot be stored is not given either
 		result, err := g.Run(r.Context(), call, route.Keep, func(ctx context.Context, held Held) saga.Answer {
 			recorder := &recorder{header: http.Header{}, status: http.StatusOK}
 			next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, heldKey{}, &held)))
+			tooLong = recorder.tooLong
 			return recorder.answer()
 		})
+		if err == nil && !result.Replayed {
+			err = tooLong
+		}
 		route.Tell(w, r, result, err)
 	})
 }
@@ -60,8 +66,10 @@ type heldKey struct{}
 
 // HeldBy is the key that a handler behind the guard holds; nil where there is none.
 func HeldBy(ctx context.Context) *Held {
-	held, _ := ctx.Value(heldKey{}).(*Held)
-	return held
+	if held, ok := ctx.Value(heldKey{}).(*Held); ok {
+		return held
+	}
+	return nil
 }
 
 // maxRecorded bounds an answer, in bytes: the most that is sealed and stored.
@@ -73,6 +81,7 @@ type recorder struct {
 	status  int
 	written bool
 	body    bytes.Buffer
+	tooLong error
 }
 
 func (r *recorder) Header() http.Header { return r.header }
@@ -85,21 +94,26 @@ func (r *recorder) WriteHeader(status int) {
 
 func (r *recorder) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
-	if r.body.Len()+len(p) > maxRecorded {
-		r.status = http.StatusInternalServerError
-		return 0, fmt.Errorf("an answer of more than %d bytes cannot be kept", maxRecorded)
+	if r.tooLong == nil && r.body.Len()+len(p) > maxRecorded {
+		r.tooLong = fmt.Errorf("an answer of more than %d bytes cannot be kept", maxRecorded)
+	}
+	if r.tooLong != nil {
+		return 0, r.tooLong
 	}
 	return r.body.Write(p) //nolint:wrapcheck // never fails
 }
 
-// answer leaves out what belongs to one transmission, not to the answer.
+// answer leaves out what belongs to one transmission, not to the answer. An answer that is too long counts as a failure.
 func (r *recorder) answer() saga.Answer {
+	if r.tooLong != nil {
+		return saga.Answer{Status: http.StatusInternalServerError}
+	}
 	answer := saga.Answer{Status: r.status, Headers: map[string]string{}, Body: r.body.Bytes()}
-	for name := range r.header {
+	for name, values := range r.header {
 		switch name {
 		case "Date", "Content-Length", "Connection", "Transfer-Encoding":
 		default:
-			answer.Headers[name] = r.header.Get(name)
+			answer.Headers[name] = strings.Join(values, ", ") // as good as several lines for all but cookies (RFC 9110, 5.3)
 		}
 	}
 	return answer

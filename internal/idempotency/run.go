@@ -11,12 +11,14 @@ import (
 
 // Run is Do for work that is any function. The guard claims the key in a transaction of its own, keeps the lease while the
 // function runs, and stores its answer if the lease still holds then: so a function whose process was stopped for longer than that
-// neither answers nor, where its own write asks for the held key, writes. A function whose process dies is carried out again by
-// the next repeat, so it must be one that can be.
+// neither answers nor, where its own write asks for the held key, writes. A function whose process dies, or that panics, is carried
+// out again by the next repeat, so it must be one that can be. A caller that goes away does not stop it.
 //
-// keep tells which answers are stored for the key's window. Of the others a 5xx leaves the request to its next repeat, and
-// anything else makes the key unused again.
-func (g *Guard) Run(ctx context.Context, call Call, keep func(status int) bool, do func(context.Context, Held) saga.Answer) (Result, error) {
+// keep tells which answers are stored for the key's window; the others make the key unused again. A 5xx is never stored, and leaves the
+// request to its next repeat.
+func (g *Guard) Run(
+	ctx context.Context, call Call, keep func(status int) bool, do func(context.Context, Held) saga.Answer,
+) (Result, error) {
 	hold := func(ctx context.Context, held Held) (saga.Answer, error) { return g.hold(ctx, held, keep, do) }
 	return g.Do(ctx, call, Work{
 		Begin: func(ctx context.Context, claim saga.Claim) (saga.Answer, error) {
@@ -37,14 +39,27 @@ func (g *Guard) Run(ctx context.Context, call Call, keep func(status int) bool, 
 }
 
 // hold carries a function out under a key's lease.
-func (g *Guard) hold(ctx context.Context, held Held, keep func(int) bool, do func(context.Context, Held) saga.Answer) (saga.Answer, error) {
+func (g *Guard) hold(
+	ctx context.Context, held Held, keep func(int) bool, do func(context.Context, Held) saga.Answer,
+) (saga.Answer, error) {
+	ctx = context.WithoutCancel(ctx)
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if err := g.Store.ReleaseKey(ctx, held); err != nil {
+			g.Logger.WarnContext(ctx, "lease of a key not released", "endpoint", held.Endpoint, "error", err)
+		}
+	}()
 	answer := g.renewing(ctx, held, do)
+	returned = true
 	var err error
 	switch {
+	case answer.Status >= 500: // nothing final, whatever keep says
+		err = g.Store.ReleaseKey(ctx, held)
 	case keep(answer.Status):
 		err = g.Store.AnswerKey(ctx, held, answer)
-	case answer.Status >= 500:
-		err = g.Store.ReleaseKey(ctx, held)
 	default:
 		err = g.Store.ForgetKey(ctx, held)
 	}

@@ -14,27 +14,29 @@ import (
 
 // ClaimKey takes a key for a request that begins no saga, under a lease of its own. Errors: saga.ErrKeyTaken, *idempotency.LimitError.
 func (s *Store) ClaimKey(ctx context.Context, claim saga.Claim, lease time.Duration) (idempotency.Held, error) {
+	held := idempotency.Held{AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation}
 	batch := &pgx.Batch{}
-	queueClaim(batch, claim, nil, firstFence, lease)
+	queueClaim(batch, claim, nil, 0, lease).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &held.Fence) })
 	if err := s.sendClaim(ctx, batch, claim); err != nil {
 		return idempotency.Held{}, err
 	}
-	return idempotency.Held{
-		AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation, Fence: firstFence,
-	}, nil
+	return held, nil
 }
+
+// ownFence is the fencing number of a key that has no saga: that of the transaction which gave the lease. Counting up from one would
+// begin anew where a key is forgotten, or expires, and is claimed once more; a holder from before could pass for the new one.
+const ownFence = `pg_current_xact_id()::text::bigint`
 
 // TakeKey is a compare-and-swap on the fencing number of a lease that has run out. Errors: saga.ErrLeaseLost.
 func (s *Store) TakeKey(ctx context.Context, held idempotency.Held, lease time.Duration) (idempotency.Held, error) {
-	err := s.changeKey(ctx, held, `UPDATE idempotency_keys k SET lock_version = lock_version + 1, locked_until = now() + $5::interval`,
+	return s.changeKey(ctx, held, `UPDATE idempotency_keys k SET lock_version = `+ownFence+`, locked_until = now() + $5::interval`,
 		`AND locked_until <= now()`, lease)
-	held.Fence++
-	return held, err
 }
 
 // RenewKey prolongs a lease that is still the newest. Errors: saga.ErrLeaseLost.
 func (s *Store) RenewKey(ctx context.Context, held idempotency.Held, lease time.Duration) error {
-	return s.changeKey(ctx, held, `UPDATE idempotency_keys k SET locked_until = now() + $5::interval`, ``, lease)
+	_, err := s.changeKey(ctx, held, `UPDATE idempotency_keys k SET locked_until = now() + $5::interval`, ``, lease)
+	return err
 }
 
 // ReleaseKey ends a lease without an answer: whoever repeats the request goes on at once. Errors: saga.ErrLeaseLost.
@@ -44,19 +46,24 @@ func (s *Store) ReleaseKey(ctx context.Context, held idempotency.Held) error {
 
 // ForgetKey makes a key unused again, as nothing was done under it. Errors: saga.ErrLeaseLost.
 func (s *Store) ForgetKey(ctx context.Context, held idempotency.Held) error {
-	return s.changeKey(ctx, held, `DELETE FROM idempotency_keys k`, ``)
+	_, err := s.changeKey(ctx, held, `DELETE FROM idempotency_keys k`, ``)
+	return err
 }
 
-// changeKey changes a key's row under its fence.
-func (s *Store) changeKey(ctx context.Context, held idempotency.Held, change, condition string, arguments ...any) error {
+// changeKey changes a key's row under its fence, and gives the fence that the row has then.
+func (s *Store) changeKey(
+	ctx context.Context, held idempotency.Held, change, condition string, arguments ...any,
+) (idempotency.Held, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		WITH changed AS (`+change+`
 			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND status = 'PROCESSING' AND saga_key IS NULL
-				`+condition+` RETURNING 1)
-		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM changed`,
-		append([]any{held.AccountID, held.Endpoint, held.Key, held.Fence}, arguments...)...)
-	return s.send(ctx, batch)
+				`+condition+` RETURNING lock_version)
+		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`'), max(lock_version) FROM changed`,
+		append([]any{held.AccountID, held.Endpoint, held.Key, held.Fence}, arguments...)...,
+	).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &held.Fence) })
+	err := s.send(ctx, batch)
+	return held, err
 }
 
 // AnswerKey stores the answer of a request that began no saga. Errors: saga.ErrLeaseLost: somebody else answers.
@@ -76,8 +83,9 @@ func (s *Store) queueHeldAnswer(batch *pgx.Batch, held idempotency.Held, answer 
 	if err != nil {
 		return err
 	}
-	batch.Queue(storeAnswer+`SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM answered`,
-		held.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, nil, held.Endpoint, held.Key, held.Fence)
+	batch.Queue(storeAnswer(`endpoint = $7 AND key = $8 AND lock_version = $9`)+
+		`SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM answered`,
+		held.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, held.Endpoint, held.Key, held.Fence)
 	return nil
 }
 
@@ -109,11 +117,11 @@ func (s *Store) withAnswers(ctx context.Context, retention time.Duration, write 
 	if !errors.Is(err, errNoPartition) {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, `
+	_, err = s.pool.Exec(ctx, `
 		SELECT paysaga_make_answers(day) FROM (
 			SELECT ((now() + $1::interval) AT TIME ZONE 'UTC')::date AS day
-			UNION SELECT (expires_at AT TIME ZONE 'UTC')::date FROM idempotency_keys WHERE status = 'PROCESSING') AS days`, retention,
-	); err != nil {
+			UNION SELECT (expires_at AT TIME ZONE 'UTC')::date FROM idempotency_keys WHERE status = 'PROCESSING') AS days`, retention)
+	if err != nil {
 		return fmt.Errorf("make the partition for an answer: %w", mapError(err))
 	}
 	return write()

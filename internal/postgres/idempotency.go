@@ -63,22 +63,24 @@ const windowOver = `(k.expires_at <= now() AND NOT EXISTS (SELECT 1 FROM sagas s
 
 // queueClaim takes a key for a new saga, or for a request about one: a key that was never used, or one whose earlier use has
 // expired and is answered. It must be the next generation then. Whoever comes second finds nothing claimed, and its transaction
-// is undone. The key carries the fence and the lease that the saga has.
-func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence int64, lease time.Duration) {
-	batch.Queue(`
+// is undone. The key carries the fence and the lease that the saga has; a fence of zero is for a key of its own.
+func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence int64, lease time.Duration) *pgx.QueuedQuery {
+	claimed := batch.Queue(`
 		WITH claimed AS (
 			INSERT INTO idempotency_keys AS k
 				(account_id, endpoint, key, generation, fingerprint, status, locked_until, saga_key, expires_at, lock_version)
-			VALUES ($1, $2, $3, $4, $5, 'PROCESSING', now() + $6::interval, $7, now() + $8::interval, $9)
+			VALUES ($1, $2, $3, $4, $5, 'PROCESSING', now() + $6::interval, $7, now() + $8::interval,
+				COALESCE(NULLIF($9::bigint, 0), `+ownFence+`))
 			ON CONFLICT (account_id, endpoint, key) DO UPDATE SET generation = EXCLUDED.generation,
 				fingerprint = EXCLUDED.fingerprint, status = 'PROCESSING', response_status = NULL, answer_on = NULL,
 				answer_id = NULL, lock_version = EXCLUDED.lock_version, locked_until = EXCLUDED.locked_until, saga_key = EXCLUDED.saga_key,
 				created_at = now(), completed_at = NULL, expires_at = EXCLUDED.expires_at
 			WHERE `+windowOver+` AND k.status <> 'PROCESSING' AND k.generation = EXCLUDED.generation - 1
-			RETURNING 1)
-		SELECT paysaga_require(count(*) = 1, '`+ruleKey+`') FROM claimed`,
+			RETURNING lock_version)
+		SELECT paysaga_require(count(*) = 1, '`+ruleKey+`'), max(lock_version) FROM claimed`,
 		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention, fence)
 	queueLimit(batch, claim)
+	return claimed
 }
 
 // queueLimit counts a new key against its account's limit, in the transaction that claims it: a key that is not claimed after all is
@@ -139,17 +141,18 @@ func (s *Store) queueAnswer(batch *pgx.Batch, after *saga.Saga, answer saga.Answ
 	if err != nil {
 		return err
 	}
-	batch.Queue(storeAnswer+`SELECT count(*) FROM answered`,
-		after.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, after.Key, nil, nil, nil)
+	batch.Queue(storeAnswer(`saga_key = $7`)+`SELECT count(*) FROM answered`,
+		after.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, after.Key)
 	return nil
 }
 
-// storeAnswer puts an answer in its place and points the key's row there: of the saga $7, or else the key ($8, $9) under the fence $10.
-const storeAnswer = `
+// storeAnswer puts an answer in its place and points the key's row there. Which key, by $7 and what follows it, is a part of the text: of
+// a condition that fits a saga's key and any other, PostgreSQL's plan can be to read all keys that the account has in progress.
+func storeAnswer(which string) string {
+	return `
 	WITH key AS (
 		SELECT endpoint, key, (expires_at AT TIME ZONE 'UTC')::date AS expires_on FROM idempotency_keys
-		WHERE account_id = $1 AND status = 'PROCESSING'
-			AND CASE WHEN $7::uuid IS NOT NULL THEN saga_key = $7 ELSE endpoint = $8::text AND key = $9::text AND lock_version = $10::bigint END
+		WHERE account_id = $1 AND status = 'PROCESSING' AND ` + which + `
 	), answer AS (
 		INSERT INTO idempotency_answers (account_id, expires_on, headers, body, digest)
 		SELECT $1::text, expires_on, COALESCE($2::jsonb, '{}'), $3::bytea, $4::bytea FROM key LIMIT 1 RETURNING expires_on, id
@@ -159,6 +162,7 @@ const storeAnswer = `
 		FROM key, answer a
 		WHERE k.account_id = $1 AND k.endpoint = key.endpoint AND k.key = key.key AND k.status = 'PROCESSING' RETURNING 1)
 	`
+}
 
 // keep seals an answer's body, or reduces it to its digest where its endpoint's answers are not kept.
 func (s *Store) keep(endpoint string, seal []byte, answer saga.Answer) (body, digest []byte, err error) {

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ const (
 	benchAccount = "bench"
 	benchSKUs    = 100 // orders of one SKU wait for each other at its row; a shop has more than one
 	benchLease   = 30 * time.Second
+
+	keyedEndpoint = "PUT /v1/stock/{sku}" // one whose requests begin no saga
 )
 
 // BenchmarkOrder measures what the database costs an order that goes well: both transactions, no provider. Compare it with
@@ -40,6 +43,64 @@ func BenchmarkReplay(b *testing.B) {
 		for pb.Next() {
 			if _, ok, err := store.LookupKey(b.Context(), claim.AccountID, claim.Endpoint, claim.Key); err != nil || !ok {
 				b.Fatalf("LookupKey: %v, %v", ok, err)
+			}
+		}
+	})
+}
+
+// BenchmarkClaim measures the claim of a key for a request that begins no saga.
+func BenchmarkClaim(b *testing.B) { benchClaim(b, 0) }
+
+// BenchmarkClaimLimited measures the same where new keys are counted: all requests of an account wait for each other at its row, as
+// they do here, where there is one account.
+func BenchmarkClaimLimited(b *testing.B) { benchClaim(b, 1_000_000_000) } // one a nanosecond of the minute, so that none is refused
+
+func benchClaim(b *testing.B, keysPerMinute int) {
+	b.Helper()
+	store, number := newBenchStore(b)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			claim := benchClaimOf(keyedEndpoint, number.Add(1))
+			claim.KeysPerMinute = keysPerMinute
+			if _, err := store.ClaimKey(b.Context(), claim, benchLease); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkHeld measures what the guard costs an ordinary handler: the claim of its key, and the answer.
+func BenchmarkHeld(b *testing.B) {
+	store, number := newBenchStore(b)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			held, err := store.ClaimKey(b.Context(), benchClaimOf(keyedEndpoint, number.Add(1)), benchLease)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := store.AnswerKey(b.Context(), held, benchAnswer()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkPatch measures a change of an order's notes: the order is read, and one transaction claims the key, changes the order and
+// stores the answer. Each client has an order of its own.
+func BenchmarkPatch(b *testing.B) {
+	store, number := newBenchStore(b)
+	b.RunParallel(func(pb *testing.PB) {
+		order := benchOrder(b, store, number.Add(1))
+		id := saga.Key(order.AccountID, order.Endpoint, order.Key, order.Generation)
+		for pb.Next() {
+			read, err := store.GetOrder(b.Context(), benchAccount, id)
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := number.Add(1)
+			claim := benchClaimOf("PATCH /v1/orders/{id}", n)
+			if err := store.PutMetadata(b.Context(), claim, read, map[string]string{"n": strconv.FormatInt(n, 10)}, benchAnswer()); err != nil {
+				b.Fatal(err)
 			}
 		}
 	})
@@ -68,13 +129,17 @@ func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
 
 func benchSKU(n int64) string { return fmt.Sprintf("SKU-%d", n%benchSKUs) }
 
-// benchOrder takes one order from its first transaction through its second.
-func benchOrder(b *testing.B, store *postgres.Store, n int64) saga.Claim {
-	b.Helper()
-	claim := saga.Claim{
-		AccountID: benchAccount, Endpoint: "POST /v1/orders", Key: fmt.Sprintf("bench-key-%016d", n), Generation: 1, Retention: time.Hour,
+func benchClaimOf(endpoint string, n int64) saga.Claim {
+	return saga.Claim{
+		AccountID: benchAccount, Endpoint: endpoint, Key: fmt.Sprintf("bench-key-%016d", n), Generation: 1, Retention: time.Hour,
 	}
-	begun := begin(b.Context(), b, store, claim, saga.Order{
+}
+
+// benchOrder takes one order from its first transaction through its second.
+func benchOrder(tb testing.TB, store *postgres.Store, n int64) saga.Claim {
+	tb.Helper()
+	claim := benchClaimOf("POST /v1/orders", n)
+	begun := begin(tb.Context(), tb, store, claim, saga.Order{
 		Currency: "EUR", Amount: 100, Items: []saga.Item{{SKU: benchSKU(n), Quantity: 1, UnitAmount: 100}},
 		Payment: saga.Payment{Provider: "bench", Method: "token"},
 	})
@@ -82,14 +147,19 @@ func benchOrder(b *testing.B, store *postgres.Store, n int64) saga.Claim {
 		Kind: providers.Succeeded, Reference: "pi_1", Money: begun.Order.Money(),
 	}}, saga.DefaultPolicy())
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	change.Release = true
-	change.Answer = &saga.Answer{Status: 201, Headers: map[string]string{"Content-Type": "application/json"}, Body: make([]byte, 600)}
-	if _, err := store.Apply(b.Context(), change); err != nil {
-		b.Fatal(err)
+	change.Answer = new(benchAnswer())
+	if _, err := store.Apply(tb.Context(), change); err != nil {
+		tb.Fatal(err)
 	}
 	return claim
+}
+
+// benchAnswer has the size of an order's.
+func benchAnswer() saga.Answer {
+	return saga.Answer{Status: 201, Headers: map[string]string{"Content-Type": "application/json"}, Body: make([]byte, 600)}
 }
 
 func begin(ctx context.Context, tb testing.TB, store *postgres.Store, claim saga.Claim, order saga.Order) saga.Saga {

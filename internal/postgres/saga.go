@@ -30,14 +30,15 @@ func (s *Store) Begin(ctx context.Context, claim saga.Claim, change saga.Change,
 		begin = s.queueRefundBegin
 	}
 	var begun time.Time
-	if err := s.withAnswers(ctx, claim.Retention, func() error {
+	err := s.withAnswers(ctx, claim.Retention, func() error {
 		batch := &pgx.Batch{}
 		queueClaim(batch, claim, &after.Key, firstFence, lease)
 		if err := begin(batch, &after, change, lease, &begun); err != nil {
 			return err
 		}
 		return s.sendClaim(ctx, batch, claim)
-	}); err != nil {
+	})
+	if err != nil {
 		return saga.Saga{}, s.explain(ctx, err, change)
 	}
 	after.Lease = saga.Lease{Fence: firstFence, Until: begun.Add(lease)}
@@ -82,7 +83,7 @@ func (s *Store) Ask(ctx context.Context, claim saga.Claim, change saga.Change, l
 		lease = 0
 	}
 	var written time.Time
-	if err := s.withAnswers(ctx, claim.Retention, func() error {
+	err := s.withAnswers(ctx, claim.Retention, func() error {
 		batch := &pgx.Batch{}
 		queueClaim(batch, claim, &after.Key, after.Lease.Fence, lease)
 		queueAsk(batch, claim, &after, change, lease, &written)
@@ -90,7 +91,8 @@ func (s *Store) Ask(ctx context.Context, claim saga.Claim, change saga.Change, l
 			return err
 		}
 		return s.sendClaim(ctx, batch, claim)
-	}); err != nil {
+	})
+	if err != nil {
 		return saga.Saga{}, s.explain(ctx, err, change)
 	}
 	after.Lease.Until = written.Add(lease)
@@ -120,14 +122,15 @@ func queueAsk(batch *pgx.Batch, claim saga.Claim, after *saga.Saga, change saga.
 func (s *Store) Apply(ctx context.Context, change saga.Change) (saga.Saga, error) {
 	after := change.After
 	var written time.Time
-	if err := s.withAnswers(ctx, 0, func() error {
+	err := s.withAnswers(ctx, 0, func() error {
 		batch := &pgx.Batch{}
 		queueApply(batch, &after, change, &written)
 		if err := s.queueChange(batch, &after, change); err != nil {
 			return err
 		}
 		return s.send(ctx, batch)
-	}); err != nil {
+	})
+	if err != nil {
 		return saga.Saga{}, s.explain(ctx, err, change)
 	}
 	return stamp(after, change, written), nil

@@ -15,6 +15,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -33,8 +34,8 @@ var ErrInvalidSpec = errors.New("invalid encryption keys")
 
 // Ring is a set of named keys. It never changes after NewRing and may be used by any number of goroutines.
 type Ring struct {
-	sealingID string
-	keys      map[string]cipher.AEAD
+	ids  []string // in the order of the ring: the first seals
+	keys map[string]cipher.AEAD
 }
 
 // NewRing reads keys written as "id:key[,id:key…]", each key the standard base64 of 32 bytes. The first one seals. An id is
@@ -62,9 +63,7 @@ func NewRing(spec string) (*Ring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: key %d: %w", ErrInvalidSpec, position+1, err)
 		}
-		if position == 0 {
-			ring.sealingID = id
-		}
+		ring.ids = append(ring.ids, id)
 		ring.keys[id], ids[key] = aead, id
 	}
 	return ring, nil
@@ -79,8 +78,11 @@ func GenerateKey(id string) string {
 
 // String names the key that seals, and no key material.
 func (r *Ring) String() string {
-	return fmt.Sprintf("key ring of %d, sealing with %q", len(r.keys), r.sealingID)
+	return fmt.Sprintf("key ring of %d, sealing with %q", len(r.keys), r.ids[0])
 }
+
+// KeyIDs names the ring's keys in their order. The first one seals.
+func (r *Ring) KeyIDs() []string { return slices.Clone(r.ids) }
 
 func newAEAD(key [keyLength]byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key[:])

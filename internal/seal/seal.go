@@ -30,9 +30,33 @@ func (r *Ring) Seal(plain, context []byte) ([]byte, error) {
 	if len(plain) > MaxPlainLength {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLong, len(plain), MaxPlainLength)
 	}
-	aead := r.keys[r.sealingID]
-	header := append([]byte{formatVersion, byte(len(r.sealingID))}, r.sealingID...) //nolint:gosec // G115: at most maxKeyIDLength
-	return aead.Seal(header, nil, plain, additionalData(header, context)), nil      //nolint:gosec // G407: this AEAD draws the nonce itself
+	header := r.Header()
+	aead := r.keys[r.ids[0]]
+	return aead.Seal(header, nil, plain, additionalData(header, context)), nil //nolint:gosec // G407: this AEAD draws the nonce itself
+}
+
+// Header is how everything begins that the ring's first key has sealed, and nothing else does.
+func (r *Ring) Header() []byte {
+	id := r.ids[0]
+	return append([]byte{formatVersion, byte(len(id))}, id...) //nolint:gosec // G115: at most maxKeyIDLength
+}
+
+// Reseal opens a message and seals it with the ring's first key. The errors are those of Open.
+func (r *Ring) Reseal(sealed, context []byte) ([]byte, error) {
+	plain, err := r.Open(sealed, context)
+	if err != nil {
+		return nil, err
+	}
+	return r.Seal(plain, context)
+}
+
+// MaxHeaderLength is how many of a message's first bytes KeyID needs at most.
+const MaxHeaderLength = 2 + maxKeyIDLength
+
+// KeyID tells which key has sealed a message, of which the beginning is enough. Nothing of it is verified. The error is ErrDamaged.
+func KeyID(sealed []byte) (string, error) {
+	id, _, _, err := split(sealed)
+	return id, err
 }
 
 // Open decrypts what Seal made, given the same context. The error is ErrUnknownKey, ErrDamaged or nil.

@@ -140,6 +140,52 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// Resealed, a message needs the first key alone. Which key has sealed it shows in its first bytes.
+func TestReseal(t *testing.T) {
+	t.Parallel()
+	oldKey, newKey := seal.GenerateKey("2026"), seal.GenerateKey("2027")
+	ring := newRing(t, newKey, oldKey)
+	if diff := cmp.Diff([]string{"2027", "2026"}, ring.KeyIDs()); diff != "" {
+		t.Errorf("key ids (-want +got):\n%s", diff)
+	}
+	plain, context := []byte("answer"), []byte("row 1")
+	sealed, err := newRing(t, oldKey).Seal(plain, context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireKeyID(t, sealed, "2026")
+	if _, err := ring.Reseal(sealed, []byte("row 2")); !errors.Is(err, seal.ErrDamaged) {
+		t.Errorf("reseal in another context: got %v, want ErrDamaged", err)
+	}
+	if _, err := newRing(t, newKey).Reseal(sealed, context); !errors.Is(err, seal.ErrUnknownKey) {
+		t.Errorf("reseal without the old key: got %v, want ErrUnknownKey", err)
+	}
+	again, err := ring.Reseal(sealed, context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireKeyID(t, again, "2027")
+	if !bytes.HasPrefix(again, ring.Header()) || bytes.HasPrefix(sealed, ring.Header()) {
+		t.Error("the header does not tell what the first key has sealed")
+	}
+	if opened, err := newRing(t, newKey).Open(again, context); err != nil || !bytes.Equal(opened, plain) {
+		t.Errorf("opened %q, %v", opened, err)
+	}
+}
+
+// requireKeyID reads the id from a whole message, and from its beginning alone.
+func requireKeyID(t *testing.T, sealed []byte, want string) {
+	t.Helper()
+	for _, part := range [][]byte{sealed, sealed[:min(len(sealed), seal.MaxHeaderLength)]} {
+		if id, err := seal.KeyID(part); err != nil || id != want {
+			t.Errorf("key id %q, %v; want %q", id, err, want)
+		}
+	}
+	if _, err := seal.KeyID([]byte("no message")); !errors.Is(err, seal.ErrDamaged) {
+		t.Errorf("key id of no message: %v", err)
+	}
+}
+
 func TestSameKeyIDWithAnotherKeyIsDamage(t *testing.T) {
 	t.Parallel()
 	sealed, err := newRing(t, seal.GenerateKey("k1")).Seal([]byte("answer"), nil)

@@ -38,7 +38,7 @@ func Client(base *http.Client, maxBody int64) *http.Client {
 	copied := *base
 	next := copied.Transport
 	if next == nil {
-		next = newTransport()
+		next = NewTransport()
 	}
 	copied.Transport = &transport{next: next, maxBody: maxBody}
 	return &copied
@@ -124,9 +124,9 @@ func (b *boundedBody) Read(into []byte) (int, error) {
 // Close closes the body.
 func (b *boundedBody) Close() error { return b.body.Close() } //nolint:wrapcheck // transparent
 
-// newTransport is a pool of connections to one provider. HTTP/1.1 only: one connection carries one payment, so that a broken one
-// makes one outcome unknown and not those of all payments that share it.
-func newTransport() *http.Transport {
+// NewTransport is a pool of connections to one provider, as Client makes one where there is none. HTTP/1.1 only: one connection
+// carries one payment, so that a broken one makes one outcome unknown and not those of all payments that share it.
+func NewTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dialer := &net.Dialer{Timeout: dialTimeout}

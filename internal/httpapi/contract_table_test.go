@@ -1,0 +1,194 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paysaga/internal/httpapi"
+)
+
+// keyedEndpoint is one endpoint of the contract's table, and how its request is brought about.
+type keyedEndpoint struct {
+	endpoint string
+	method   string
+	path     func(t *testing.T, s *shop) string // makes what the request is about, and gives the request's address
+	body     string
+	other    string // another intent; empty: there is none but the same about another order
+	status   int    // of the first answer
+	again    int    // of the same request under a new key, sent second
+
+	held     string // where at the provider the request can be held: POSTs to addresses that end so
+	steps    string // of its saga, once it was left there and taken up again: name, attempt, status, recorded calls
+	breaking string // where the provider is not asked: what makes the database refuse the request's write, of table $
+	table    string
+
+	refused func(t *testing.T, s *shop) (path, body string) // a request that is refused for good
+	refusal string                                          // status and type of that
+	never   string                                          // why there is none
+}
+
+// behaviours are the rows of the table. Each has a key, and what the request is about, of its own.
+var behaviours = []struct {
+	name string
+	test func(s *shop, t *testing.T, e keyedEndpoint)
+	not  func(e keyedEndpoint) string // why an endpoint does not have it; empty where it does
+}{
+	{"first call, repeats", (*shop).firstAndRepeats, nil},
+	{"other fingerprint", (*shop).otherFingerprint, nil},
+	{"other account", (*shop).otherAccountsKey, nil},
+	{"repeat while running", (*shop).repeatWhileRunning, oneTransaction},
+	{"crash, then retries", (*shop).crashThenRetries, oneTransaction},
+	{"transient failure", (*shop).transientFailure, nil},
+	{"permanent failure", (*shop).permanentFailure, func(e keyedEndpoint) string {
+		return e.never
+	}},
+	{"validation error", (*shop).validationError, nil},
+	{"missing key", (*shop).missingKey, nil},
+	{"expired key", (*shop).expiredKey, nil},
+}
+
+// oneTransaction: a PATCH claims its key and stores its answer in one transaction, so nobody ever sees it run, or leaves it half done.
+func oneTransaction(e keyedEndpoint) string {
+	if e.method == http.MethodPatch {
+		return "key, change and answer are one transaction"
+	}
+	return ""
+}
+
+// The behaviours of an endpoint come one after the other, as they look at what each leaves behind.
+//
+//nolint:tparallel // see above
+func TestContractTable(t *testing.T) {
+	t.Parallel()
+	endpoints := keyedEndpoints()
+	named := make([]string, 0, len(endpoints))
+	for _, e := range endpoints {
+		named = append(named, e.endpoint)
+		t.Run(e.endpoint, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			for _, b := range behaviours {
+				if b.not != nil && b.not(e) != "" {
+					t.Logf("%s: does not exist here: %s", b.name, b.not(e))
+					continue
+				}
+				t.Run(b.name, func(t *testing.T) { b.test(s, t, e) })
+			}
+		})
+	}
+	if diff := cmp.Diff(httpapi.Endpoints(), named); diff != "" {
+		t.Errorf("endpoints of the API that the table does not have, or the other way round (-API +table):\n%s", diff)
+	}
+}
+
+func keyedEndpoints() []keyedEndpoint {
+	orders := func(*testing.T, *shop) string { return "/v1/orders" }
+	about := func(placed, action string) func(*testing.T, *shop) string {
+		return func(t *testing.T, s *shop) string {
+			t.Helper()
+			return s.place(t, newKeyText(), placed).header.Get("Location") + action
+		}
+	}
+	heldByStripe := heldBy("stripe", "pm_card_visa")
+	return []keyedEndpoint{
+		{
+			endpoint: ordersEndpoint, method: http.MethodPost, path: orders,
+			body: theOrder, other: strings.Replace(theOrder, "TSHIRT-M", "MUG", 1), status: http.StatusCreated, again: http.StatusCreated,
+			held: "/stripe/v1/payment_intents", steps: "reserve 1 done 0, charge 1 done 1, confirm 1 done 0",
+			refused: func(*testing.T, *shop) (string, string) { return "/v1/orders", paidBy("pm_card_visa_chargeDeclined") },
+			refusal: "402 payment-declined",
+		},
+		{
+			endpoint: "POST /v1/orders/{id}/continue", method: http.MethodPost,
+			path: about(awaitingAfter("pm_card_visa_chargeDeclined"), "/continue"),
+			body: `{"payment":{"method":"pm_card_visa"}}`, other: `{"payment":{"method":"pm_card_mastercard"}}`,
+			status: http.StatusOK, again: http.StatusOK,
+			held: "/stripe/v1/payment_intents", steps: "reserve 1 done 0, charge 1 failed 1, charge 2 done 1, confirm 1 done 0",
+			refused: func(t *testing.T, s *shop) (string, string) {
+				t.Helper()
+				placed := s.place(t, newKeyText(), paidBy("pm_card_authenticationRequired"))
+				s.control(t, placed.order(t, http.StatusAccepted).Payment.ProviderReference, "refuse")
+				return placed.header.Get("Location") + "/continue", `{}`
+			},
+			refusal: "402 payment-declined",
+		},
+		{
+			endpoint: "POST /v1/orders/{id}/capture", method: http.MethodPost, path: about(heldByStripe, "/capture"),
+			body: `{}`, other: `{"amount":1}`, status: http.StatusOK, again: http.StatusConflict,
+			held: "/capture", steps: "reserve 1 done 0, charge 1 done 1, capture 1 done 1, confirm 1 done 0",
+			refused: func(t *testing.T, s *shop) (string, string) {
+				t.Helper()
+				location := about(heldByStripe, "")(t, s)
+				s.atStripe(t, "/payment_intents/"+s.orderNow(t, location).Payment.ProviderReference+"/cancel", nil)
+				return location + "/capture", `{}`
+			},
+			refusal: "409 authorization-ended",
+		},
+		{
+			endpoint: "POST /v1/orders/{id}/cancel", method: http.MethodPost, path: about(heldByStripe, "/cancel"),
+			body: `{}`, status: http.StatusOK, again: http.StatusOK,
+			held: "/cancel", steps: "reserve 1 undone 0, charge 1 undone 1, void 1 done 1, release 1 done 0",
+			never: "money that is taken meanwhile is given back, and an order that does not fit is refused before the key is claimed",
+		},
+		{
+			endpoint: "POST /v1/orders/{id}/refunds", method: http.MethodPost, path: about(theOrder, "/refunds"),
+			body: `{"amount":1000}`, other: `{"amount":1001}`, status: http.StatusCreated, again: http.StatusCreated,
+			held: "/refunds", steps: "refund 1 done 1",
+			refused: func(t *testing.T, s *shop) (string, string) {
+				t.Helper()
+				location := about(theOrder, "")(t, s)
+				s.atStripe(t, "/refunds", url.Values{
+					"payment_intent": {s.orderNow(t, location).Payment.ProviderReference}, "amount": {"3000"},
+				})
+				return location + "/refunds", `{"amount":1000}`
+			},
+			refusal: "422 refund-refused",
+		},
+		{
+			endpoint: "PATCH /v1/orders/{id}", method: http.MethodPatch, path: about(theOrder, ""),
+			body: `{"metadata":{"note":"one"}}`, other: `{"metadata":{"note":"two"}}`, status: http.StatusOK, again: http.StatusOK,
+			never: "it only sets values: what is refused is refused before anything is done, and the key is as unused as before",
+			table: "orders", breaking: "NOT metadata ? 'note'",
+		},
+		{
+			endpoint: "PUT /v1/stock/{sku}", method: http.MethodPut, path: func(*testing.T, *shop) string { return "/v1/stock/MUG" },
+			body: `{"on_hand":77}`, other: `{"on_hand":78}`, status: http.StatusOK, again: http.StatusOK,
+			never: "it only sets values: what is refused is refused before anything is done, and the key is as unused as before",
+			table: "stock", breaking: "on_hand <> 77",
+		},
+	}
+}
+
+func (e keyedEndpoint) request(s *shop, path, key string) request {
+	r := s.asking(key, path, e.body)
+	r.method = e.method
+	return r
+}
+
+// another is the request with the same key and another intent.
+func (e keyedEndpoint) another(t *testing.T, s *shop, r request) request {
+	t.Helper()
+	r.body = e.other
+	if e.other == "" {
+		r.path, r.body = e.path(t, s), e.body
+	}
+	return r
+}
+
+// atStripe is somebody's doing in the provider's dashboard.
+func (s *shop) atStripe(t *testing.T, path string, form url.Values) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/stripe/v1"+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Authorization", "Bearer sk_test_of_the_sandbox")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	recorder := httptest.NewRecorder()
+	s.sandbox.ServeHTTP(recorder, r)
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, recorder.Code, recorder.Body)
+	}
+}
