@@ -125,6 +125,34 @@ func TestKeyDoesNotBeginAnewWhileItsOrderIsOpen(t *testing.T) {
 	}
 }
 
+// News of a provider can open a saga again after its key's time, when the answer was dropped with its week. The key is expired then, and
+// can begin anew once the saga has its end.
+func TestKeyOfAReopenedSagaIsExpired(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	s := b.apply(b.outcome(b.begin("reopened"), saga.CallCharge, succeeded))
+	claim := claimOf("reopened")
+	claim.Generation = 2
+	b.exec(`UPDATE idempotency_keys SET expires_at = now()`)
+	b.exec(`DELETE FROM idempotency_answers`)
+	b.exec(`UPDATE sagas SET state = 'needs_review', next_attempt_at = NULL WHERE key = $1`, s.Key)
+	record, ok, err := b.store.LookupKey(b.ctx, account, claim.Endpoint, claim.Key)
+	if err != nil || !ok || !record.Expired {
+		t.Errorf("record %+v, %t, %v; want it expired", record, ok, err)
+	}
+	if _, err := b.store.Begin(b.ctx, claim, b.beginning(claim, cups(1)), lease); !errors.Is(err, saga.ErrKeyTaken) {
+		t.Errorf("begin while the saga is open: %v, want ErrKeyTaken", err)
+	}
+	b.exec(`UPDATE sagas SET state = 'completed' WHERE key = $1`, s.Key)
+	if _, err := b.store.Begin(b.ctx, claim, b.beginning(claim, cups(1)), lease); err != nil {
+		t.Errorf("begin after the saga's end: %v", err)
+	}
+	b.exec(`UPDATE idempotency_keys SET status = 'COMPLETED', locked_until = NULL, completed_at = now(), response_status = 201, answer_on = now(), answer_id = 0`)
+	if _, _, err := b.store.LookupKey(b.ctx, account, claim.Endpoint, claim.Key); err == nil {
+		t.Error("an answer that is gone before its time is not told as a fault")
+	}
+}
+
 func TestClaimDueTakesTheOldestAndNoMore(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -23,14 +23,15 @@ func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (r
 	var body, digest, fingerprint []byte
 	var left *time.Duration
 	var completedAt *time.Time
+	var past bool // its time is over, if not its window
 	err = s.pool.QueryRow(ctx, `
 		SELECT k.generation, k.fingerprint, k.status, k.response_status, a.headers, a.body, a.digest, k.lock_version,
-			k.locked_until - now(), k.saga_key, k.created_at, k.completed_at, k.expires_at, `+windowOver+`
+			k.locked_until - now(), k.saga_key, k.created_at, k.completed_at, k.expires_at, k.expires_at <= now(), `+windowOver+`
 		FROM idempotency_keys k
 		LEFT JOIN idempotency_answers a ON a.account_id = k.account_id AND a.expires_on = k.answer_on AND a.id = k.answer_id
 		WHERE k.account_id = $1 AND k.endpoint = $2 AND k.key = $3`, account, endpoint, key,
 	).Scan(&record.Generation, &fingerprint, &record.Status, &status, &record.Answer.Headers, &body, &digest, &record.Fence, &left,
-		&sagaKey, &record.CreatedAt, &completedAt, &record.ExpiresAt, &record.Expired)
+		&sagaKey, &record.CreatedAt, &completedAt, &record.ExpiresAt, &past, &record.Expired)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return idempotency.Record{}, false, nil
 	}
@@ -43,6 +44,10 @@ func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (r
 	record.Answer.Status = value(status)
 	if record.Expired || record.Status == idempotency.InProgress {
 		return record, true, nil // of an expired key nobody needs the answer, and what sealed it may be gone
+	}
+	if body == nil && digest == nil && past { // dropped after its time, before news of a provider opened the saga once more
+		record.Expired = true
+		return record, true, nil
 	}
 	if body == nil && digest == nil {
 		return idempotency.Record{}, false, errors.New("the answer of a key is gone before its time")
