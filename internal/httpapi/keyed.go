@@ -63,7 +63,11 @@ func (s *server) tell(w http.ResponseWriter, r *http.Request, result idempotency
 	if digest := result.BodyDigest; digest != nil { // RFC 9530
 		w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":")
 	}
-	s.send(w, r, result.Answer.Status, result.Answer.Headers["Content-Type"], result.Answer.Body)
+	contentType := result.Answer.Headers["Content-Type"]
+	if result.BodyDigest != nil {
+		contentType = "" // of a body that is not there
+	}
+	s.send(w, r, result.Answer.Status, contentType, result.Answer.Body)
 }
 
 // keyProblem puts what the guard refuses into words; nil for what it does not refuse.

@@ -128,6 +128,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // send writes a whole answer. A client that has gone away is nobody's error.
 func (s *server) send(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
+	if contentType == "" {
+		w.Header().Del("Content-Type")
+	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {

@@ -94,7 +94,7 @@ func TestDigestOnlyCount(t *testing.T) {
 	sum := sha256.Sum256([]byte(first.body))
 	if want := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"; again.status != http.StatusOK || again.body != "" ||
 		again.header.Get("Repr-Digest") != want || again.header.Get("Idempotency-Replayed") != "true" ||
-		again.header.Get("Content-Type") != first.header.Get("Content-Type") {
+		again.header.Get("Content-Type") != "" {
 		t.Errorf("%d %q with %q", again.status, again.body, again.header)
 	}
 	if query[bool](t, s, `SELECT EXISTS (SELECT 1 FROM idempotency_answers WHERE body IS NOT NULL)`) {

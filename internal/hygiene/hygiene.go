@@ -69,7 +69,7 @@ func (b *Book) Bytes(what string, secret []byte) {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		b.Secret(what, encoding.EncodeToString(secret))
 	}
-	b.Secret(what, strings.Trim(fmt.Sprint(secret), "[]")) // %v
+	b.Secret(what, strings.Trim(fmt.Sprint(secret), "[]")) //nolint:staticcheck // QF1010: as %v spells it
 }
 
 // Request names what a request carries: its key, its API key, and what its body tells of the customer and the payment.
