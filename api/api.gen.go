@@ -550,7 +550,7 @@ type OrderList struct {
 
 // OrderPatch defines model for OrderPatch.
 type OrderPatch struct {
-	// Metadata The notes to set; `null` removes one. The order keeps at most 50.
+	// Metadata The entries to set; `null` removes one. The order keeps at most 50.
 	Metadata map[string]*string `json:"metadata"`
 }
 
@@ -1111,7 +1111,7 @@ type ServerInterface interface {
 	// GetOrder See one order
 	// (GET /v1/orders/{id})
 	GetOrder(w http.ResponseWriter, r *http.Request, id OrderID)
-	// PatchOrder Change the notes on an order
+	// PatchOrder Change the metadata of an order
 	// (PATCH /v1/orders/{id})
 	PatchOrder(w http.ResponseWriter, r *http.Request, id OrderID, params PatchOrderParams)
 	// CancelOrder Give an order up before its money is taken, or the rest of a hold
@@ -1219,7 +1219,7 @@ func (_ Unimplemented) GetOrder(w http.ResponseWriter, r *http.Request, id Order
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// PatchOrder Change the notes on an order
+// PatchOrder Change the metadata of an order
 // (PATCH /v1/orders/{id})
 func (_ Unimplemented) PatchOrder(w http.ResponseWriter, r *http.Request, id OrderID, params PatchOrderParams) {
 	w.WriteHeader(http.StatusNotImplemented)

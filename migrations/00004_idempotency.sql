@@ -8,7 +8,7 @@ CREATE SEQUENCE idempotency_answer_ids;
 -- What was answered under a key, until the key's window is over. The key's row has the place, (answer_on, answer_id).
 CREATE TABLE idempotency_answers (
     account_id text   NOT NULL,
-    expires_on date   NOT NULL, -- in UTC: the day on which the key's window ends
+    expires_on date   NOT NULL, -- in UTC: the day on which the key's window ends, or a later one while its order is open
     id         bigint NOT NULL DEFAULT nextval('idempotency_answer_ids'),
     headers    jsonb  NOT NULL,
     body       bytea, -- sealed, byte for byte
@@ -19,22 +19,32 @@ CREATE TABLE idempotency_answers (
 ) PARTITION BY RANGE (expires_on);
 ALTER SEQUENCE idempotency_answer_ids OWNED BY idempotency_answers.id;
 
--- Makes the partition for the week of a day, unless it is there; tells whether it made it. Nobody waits: a table that is attached
--- while there is no default partition leaves the others readable and writable.
+-- Makes the partition for the week of a day, unless it is there; tells whether it made it. One that was detached by hand before its
+-- week is over is attached again. Nobody waits: a table that is attached while there is no default partition leaves the others readable
+-- and writable. What is there is asked of the catalog's tables: to_regclass may answer from what this session knew before it waited.
 -- +goose StatementBegin
 CREATE FUNCTION paysaga_make_answers(day date) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     week date := date_trunc('week', day::timestamp)::date;
     part text := 'idempotency_answers_' || to_char(week, 'YYYYMMDD');
+    attached boolean; -- NULL: there is no such table
 BEGIN
-    IF to_regclass(quote_ident(part)) IS NOT NULL THEN
-        RETURN false;
+    FOR look IN 1..2 LOOP
+        SELECT i.inhrelid IS NOT NULL INTO attached
+        FROM pg_class parent
+        JOIN pg_class c ON c.relnamespace = parent.relnamespace AND c.relname = part
+        LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = parent.oid
+        WHERE parent.oid = 'idempotency_answers'::regclass;
+        IF attached OR attached IS NOT NULL AND week + 7 <= (now() AT TIME ZONE 'UTC')::date THEN
+            RETURN false; -- or it is about to be dropped
+        END IF;
+        IF look = 1 THEN
+            PERFORM pg_advisory_xact_lock(hashtext('paysaga_make_answers')); -- of two that see none, one makes it
+        END IF;
+    END LOOP;
+    IF attached IS NULL THEN
+        EXECUTE format('CREATE TABLE %I (LIKE idempotency_answers INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part);
     END IF;
-    PERFORM pg_advisory_xact_lock(hashtext('paysaga_make_answers')); -- of two that see none, one makes it
-    IF to_regclass(quote_ident(part)) IS NOT NULL THEN
-        RETURN false;
-    END IF;
-    EXECUTE format('CREATE TABLE %I (LIKE idempotency_answers INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part);
     EXECUTE format('ALTER TABLE idempotency_answers ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', part, week, week + 7);
     RETURN true;
 END $$;

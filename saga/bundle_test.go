@@ -152,7 +152,7 @@ func cups() saga.Order { return orderOf(saga.Item{SKU: "cup", Quantity: 2, UnitA
 
 func (b *bundle) putStock(sku string, onHand int64) {
 	b.t.Helper()
-	if _, err := b.store.PutStock(b.ctx, "shop1", sku, onHand, nil); err != nil {
+	if _, err := b.store.PutStock(b.ctx, "shop1", sku, onHand, nil, nil); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -24,6 +24,8 @@ var (
 	// ErrGenerationUsed: the key was used before, and its record cleaned up since: what derived from it is still there. Begin with the
 	// next generation. Nothing was written.
 	ErrGenerationUsed = errors.New("generation of the idempotency key is used")
+	// ErrOrderChanged: the order is not as it was read any more. Nothing was written; read it again.
+	ErrOrderChanged = errors.New("order has changed")
 	// ErrReservationLost: the stock to be sold is not held any more. Nothing was written.
 	ErrReservationLost = errors.New("reservation is lost")
 )
@@ -64,8 +66,8 @@ type Ref struct {
 // one round trip each. A context that ends, or a connection that breaks, leaves open whether a call was carried out.
 type Store interface {
 	// Begin claims the key and writes the new saga as the change has it, under a fresh lease. It returns the saga with
-	// its times and lease. Errors: ErrKeyTaken, ErrGenerationUsed, one of its own where the account begins too many keys,
-	// *OutOfStockError, *UnknownSKUError; for a refund's saga ErrExceedsCapture.
+	// its times and lease. Errors: ErrKeyTaken, ErrGenerationUsed, *OutOfStockError, *UnknownSKUError; for a refund's saga
+	// ErrExceedsCapture; an error of the store's own, passed through, where the claim exceeds Claim.KeysPerMinute.
 	Begin(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Apply writes a change if the saga still stands where the change began, under the same lease. It returns the saga
 	// with its new times. Errors: ErrLeaseLost, ErrReservationLost, *OutOfStockError.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -19,12 +18,15 @@ import (
 	"paysaga/api/client"
 	"paysaga/internal/account"
 	"paysaga/internal/httpapi"
+	"paysaga/internal/hygiene"
 	"paysaga/internal/idempotency"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/internal/telemetry"
 	"paysaga/providers/sandbox"
 	"paysaga/providers/stripe"
+	"paysaga/providers/wire"
 	"paysaga/saga"
 )
 
@@ -36,6 +38,7 @@ type system struct {
 	sandbox *sandbox.Server
 	url     string // of the API
 	apiKey  string
+	log     *hygiene.Book
 }
 
 const (
@@ -45,13 +48,24 @@ const (
 
 func newSystem(t *testing.T) *system {
 	t.Helper()
-	s := &system{pool: pgtest.New(t), sandbox: sandbox.New(sandbox.Options{Seed: 1})}
+	s := &system{pool: pgtest.New(t), sandbox: sandbox.New(sandbox.Options{Seed: 1}), log: hygiene.New(t)}
+	watch, err := telemetry.New(telemetry.Config{Endpoints: httpapi.Endpoints(), Tracers: s.log.Tracers()})
+	must(t, err)
+	t.Cleanup(func() {
+		s.log.Scrape(watch.Handler())
+		pgtest.NameKeys(s.log, s.pool)
+	})
 	provider := httptest.NewServer(s.sandbox)
 	t.Cleanup(func() { s.sandbox.Close(); provider.Close() })
 	ring, err := seal.NewRing(seal.GenerateKey("test"))
 	must(t, err)
-	store, logger := postgres.New(s.pool, ring), slog.New(slog.DiscardHandler)
-	adapter, err := stripe.New(stripe.Config{APIKey: "sk_test_of_the_sandbox", BaseURL: provider.URL + "/stripe", CallTimeout: 20 * time.Second})
+	store, logger := postgres.New(s.pool, ring), s.log.Logger()
+	const providerKey = "sk_test_of_the_sandbox"
+	s.log.Secret("a provider's key", providerKey)
+	adapter, err := stripe.New(stripe.Config{
+		APIKey: providerKey, BaseURL: provider.URL + "/stripe", CallTimeout: 20 * time.Second,
+		HTTPClient: &http.Client{Transport: watch.Transport(wire.NewTransport())},
+	})
 	must(t, err)
 	runner, err := saga.NewRunner(saga.Config{
 		Store: store, Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(), Logger: logger, Lease: 30 * time.Second,
@@ -61,10 +75,12 @@ func newSystem(t *testing.T) *system {
 	policy := idempotency.Default()
 	policy.KeysPerMinute = 0
 	guard, err := idempotency.NewGuard(idempotency.Config{
-		Store: store, Policy: policy, Lease: 30 * time.Second, Meter: idempotency.NoMeter{}, Logger: logger,
+		Store: store, Policy: policy, Lease: 30 * time.Second, Meter: watch.Idempotency(), Logger: logger,
 	})
 	must(t, err)
-	handler, err := httpapi.New(httpapi.Config{Store: store, Runner: runner, Guard: guard, MaxBody: 64 << 10, Logger: logger})
+	handler, err := httpapi.New(httpapi.Config{
+		Store: store, Runner: runner, Guard: guard, MaxBody: 64 << 10, Logger: logger, Metrics: watch.Handler(), Observe: watch.Middleware,
+	})
 	must(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
@@ -78,7 +94,8 @@ func newSystem(t *testing.T) *system {
 	must(t, err)
 	must(t, store.CreateAPIKey(t.Context(), key, account.HashSecret(secret), "test"))
 	s.apiKey = secret
-	_, err = store.PutStock(t.Context(), shopAccount, "CUP", cups, nil)
+	s.log.Secret("an API key", secret)
+	_, err = store.PutStock(t.Context(), shopAccount, "CUP", cups, nil, nil)
 	must(t, err)
 	return s
 }
@@ -93,7 +110,7 @@ func must(t *testing.T, err error) {
 // client calls through a dropper.
 func (s *system) client(t *testing.T) (*client.Client, *dropper) {
 	t.Helper()
-	d := &dropper{to: s.url, first: map[string]int{}, seen: map[string]int{}, did: map[string]int{}}
+	d := &dropper{to: s.url, log: s.log, first: map[string]int{}, seen: map[string]int{}, did: map[string]int{}}
 	front := httptest.NewServer(d)
 	t.Cleanup(func() { front.Close(); d.working.Wait() })
 	c, err := client.New(client.Config{BaseURL: front.URL, APIKey: s.apiKey, MaxAttempts: 100_000}) // without pauses a running request is asked for often
@@ -105,6 +122,7 @@ func (s *system) client(t *testing.T) (*client.Client, *dropper) {
 // dropper stands between client and server and does to the first requests of each intent what networks do.
 type dropper struct {
 	to      string
+	log     *hygiene.Book
 	working sync.WaitGroup // requests whose client is gone
 
 	mutex sync.Mutex
@@ -189,6 +207,7 @@ func (d *dropper) forward(r *http.Request, body []byte) []byte {
 		panic(err)
 	}
 	maps.Copy(sent.Header, r.Header)
+	d.log.Request(sent.Header, string(body))
 	response, err := http.DefaultTransport.RoundTrip(sent)
 	if err != nil {
 		panic(err)

@@ -20,9 +20,6 @@ import (
 // contractTimeout ends a run that hangs. One against a server of its own takes half of it.
 const contractTimeout = time.Minute
 
-// otherAPIKeyVariable goes with those that "paysaga orders" reads.
-const otherAPIKeyVariable = "PAYSAGA_OTHER_API_KEY" //nolint:gosec // the variable's name
-
 // contractOptions are the command's flags.
 type contractOptions struct {
 	server      string // empty: the run starts a system of its own
@@ -117,7 +114,7 @@ func (o *contractOptions) complete() error {
 		return nil
 	}
 	o.apiKey = cmp.Or(o.apiKey, os.Getenv(config.APIKeyVariable))
-	o.otherAPIKey = cmp.Or(o.otherAPIKey, os.Getenv(otherAPIKeyVariable))
+	o.otherAPIKey = cmp.Or(o.otherAPIKey, os.Getenv(config.OtherAPIKeyVariable))
 	switch {
 	case o.dir != "":
 		return errors.New("--dir is for a system of its own, and goes without --server")
@@ -164,7 +161,7 @@ func contract(cmd *cobra.Command, o contractOptions) error {
 	show := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), o.asJSON)
 	run, err := openContract(ctx, o, abort)
 	if err != nil {
-		return endedEarly(ctx, err)
+		return cutShort(ctx, "run", err)
 	}
 	show.contractBegins(run)
 	report := contractReport{Server: run.shop.server, OwnSystem: run.own != nil}
@@ -176,8 +173,8 @@ func contract(cmd *cobra.Command, o contractOptions) error {
 		report.Scenarios = append(report.Scenarios, seen)
 		show.scenarioEnds(seen)
 	}
-	report.Requests, report.DurationMS = run.shop.wire.sent.Load(), time.Since(begun).Milliseconds()
-	err = errors.Join(endedEarly(ctx, context.Cause(ctx)), report.verdict())
+	report.Requests, report.DurationMS = run.shop.sender.sent.Load(), time.Since(begun).Milliseconds()
+	err = errors.Join(cutShort(ctx, "run", context.Cause(ctx)), report.verdict())
 	report.OK = err == nil
 	err = errors.Join(err, run.close(report.OK || cmd.Context().Err() != nil)) // whoever interrupts has no use for the log
 	if o.asJSON {
@@ -185,14 +182,6 @@ func contract(cmd *cobra.Command, o contractOptions) error {
 	}
 	show.contractEnds(report, run)
 	return err
-}
-
-// endedEarly tells why a run ended before its end in place of the errors that follow from it.
-func endedEarly(ctx context.Context, err error) error {
-	if ctx.Err() == nil || err == nil {
-		return err
-	}
-	return fmt.Errorf("the run was cut short: %w", context.Cause(ctx))
 }
 
 // contractRun is what the scenarios play with.
@@ -205,7 +194,7 @@ type contractRun struct {
 }
 
 func openContract(ctx context.Context, o contractOptions, abort func(error)) (*contractRun, error) {
-	w := newWire()
+	w := newSender()
 	run := &contractRun{id: uuid.NewString()[:8]}
 	if o.server == "" {
 		own, err := openOwnSystem(ctx, o.dir, o.environ, abort)
@@ -216,10 +205,10 @@ func openContract(ctx context.Context, o contractOptions, abort func(error)) (*c
 		o.server, o.sandbox = own.server.url, own.place.sandboxURL()
 		o.apiKey, o.otherAPIKey = own.place.secrets.MerchantKey, own.place.secrets.OtherMerchantKey
 	}
-	run.shop = client{server: o.server, secret: o.apiKey, wire: w, patient: true}
-	run.other = client{server: o.server, secret: o.otherAPIKey, wire: w, patient: true}
+	run.shop = client{server: o.server, secret: o.apiKey, sender: w, patient: true}
+	run.other = client{server: o.server, secret: o.otherAPIKey, sender: w, patient: true}
 	if o.sandbox != "" {
-		run.sandbox = &sandboxControl{url: o.sandbox, wire: w}
+		run.sandbox = &sandboxControl{url: o.sandbox, sender: w}
 	}
 	if err := run.fillStock(ctx); err != nil {
 		return nil, errors.Join(err, run.close(false))

@@ -27,16 +27,16 @@ const (
 	longestKeyWait = 3 * time.Second
 )
 
-// wire carries the requests of a run, and counts them.
-type wire struct {
+// sender carries the requests of a run, and counts them.
+type sender struct {
 	http *http.Client
 	sent atomic.Int64
 }
 
-func newWire() *wire {
+func newSender() *sender {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck,forcetypeassert // what the standard library has there
 	transport.MaxIdleConnsPerHost = twentyAtOnce
-	return &wire{http: &http.Client{
+	return &sender{http: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a key must not wander off
 		Timeout:       sendTimeout,
@@ -47,7 +47,7 @@ func newWire() *wire {
 type client struct {
 	server  string
 	secret  string
-	wire    *wire
+	sender  *sender
 	patient bool // waits when the server limits new keys
 }
 
@@ -129,7 +129,7 @@ func (c client) send(ctx context.Context, m message) (response, error) {
 }
 
 func (c client) sendOnce(ctx context.Context, m message) (response, error) {
-	if c.wire.sent.Add(1) > maxContractRequests {
+	if c.sender.sent.Add(1) > maxContractRequests {
 		return response{}, fmt.Errorf("more than %d requests are not sent", maxContractRequests)
 	}
 	content, err := m.content()
@@ -151,7 +151,7 @@ func (c client) sendOnce(ctx context.Context, m message) (response, error) {
 	for _, key := range m.keys {
 		request.Header.Add("Idempotency-Key", key)
 	}
-	return c.wire.carry(request)
+	return c.sender.carry(request)
 }
 
 func (m message) content() (io.Reader, error) {
@@ -169,7 +169,7 @@ func (m message) content() (io.Reader, error) {
 	}
 }
 
-func (w *wire) carry(request *http.Request) (response, error) {
+func (w *sender) carry(request *http.Request) (response, error) {
 	answer, err := w.http.Do(request)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil { // without the URL, which the caller names

@@ -161,8 +161,9 @@ func (f *fakeServer) showKey(w http.ResponseWriter, r *http.Request) {
 	for name, kept := range f.keys {
 		account, key, _ := strings.Cut(name, " | ")
 		if key == r.PathValue("key") && (account == r.Header.Get("Authorization") || f.flaw == showsOthersKeys) {
-			_, _ = w.Write(encoded(keyStatus{
-				"POST /v1/orders", "COMPLETED", 1, kept.answer.status, response{body: kept.answer.body}.orderID(),
+			_, _ = w.Write(encoded(api.KeyRecord{
+				Endpoint: "POST /v1/orders", Status: api.KeyStatusCOMPLETED, Generation: 1, ResponseStatus: kept.answer.status,
+				SagaKey: new(uuid.MustParse(response{body: kept.answer.body}.orderID())),
 			}))
 			return
 		}

@@ -146,15 +146,6 @@ func seeOtherAccount(ctx context.Context, r *contractRun, s *sighting) error {
 	return r.wantMoney(ctx, s, mine.orderID(), order.Amount)
 }
 
-// keyStatus is what GET /v1/idempotency-keys tells.
-type keyStatus struct {
-	Endpoint       string `json:"endpoint"`
-	Status         string `json:"status"`
-	Generation     int    `json:"generation"`
-	ResponseStatus int    `json:"response_status"`
-	SagaKey        string `json:"saga_key"`
-}
-
 // hiddenFromOthers: the first account reads its order and its key, the other one finds nothing there.
 func (r *contractRun) hiddenFromOthers(ctx context.Context, s *sighting, key string, mine response, order api.OrderRequest) error {
 	place := ordersPath + "/" + mine.orderID()
@@ -172,8 +163,10 @@ func (r *contractRun) hiddenFromOthers(ctx context.Context, s *sighting, key str
 		s.wantStatus("GET "+path+" by the other account", others, http.StatusNotFound)
 		s.wantSilence("GET "+path+" by the other account", others, tells(order, mine)[1:]...) // the id is in the question
 		if path == keyPath {
-			got, want := parsed[keyStatus](own), keyStatus{"POST /v1/orders", "COMPLETED", 1, http.StatusCreated, mine.order().Saga.Key.String()}
-			s.wantf(got == want, "GET %s: %+v, not %+v", path, got, want)
+			got := parsed[api.KeyRecord](own)
+			s.wantf(got.Endpoint == string(api.EndpointCreateOrder) && got.Status == api.KeyStatusCOMPLETED && got.Generation == 1 &&
+				got.ResponseStatus == http.StatusCreated && got.SagaKey != nil && *got.SagaKey == mine.order().Saga.Key,
+				"GET %s: %+v is not the record of order %s", path, got, mine.orderID())
 		}
 	}
 	refund, err := r.other.post(ctx, place+"/refunds", r.key("other-account-refund"), api.RefundRequest{})

@@ -116,7 +116,7 @@ func (s *sighting) wantOneOf(c *crowd) {
 	s.sawf("%d × %s, %d of them executed, after %d × 409", len(c.answers)-different, c.answers[0], executed, waits)
 }
 
-// crashSettings: the provider's answer is waited for longer than it takes to kill the server.
+// crashCallTimeout: the provider's answer is waited for longer than it takes to kill the server.
 const crashCallTimeout = "PAYSAGA_CALL_TIMEOUT=2s"
 
 // seeCrash kills a server after the provider has taken the money and before the answer is stored.

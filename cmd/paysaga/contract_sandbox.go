@@ -10,12 +10,12 @@ import (
 
 // sandboxControl stands at the provider's side, over HTTP, as the sandbox may be anybody's.
 type sandboxControl struct {
-	url  string
-	wire *wire
+	url    string
+	sender *sender
 }
 
 func (c *sandboxControl) call(ctx context.Context, method, path string, body any) (response, error) {
-	caller := client{server: c.url, wire: c.wire}
+	caller := client{server: c.url, sender: c.sender}
 	answer, err := caller.send(ctx, message{method: method, path: "/_sandbox/" + path, body: body})
 	if err == nil && answer.status >= http.StatusBadRequest {
 		err = fmt.Errorf("the sandbox answers %d to %s %s", answer.status, method, path)

@@ -24,7 +24,7 @@ type scenario struct {
 	play  func(ctx context.Context, r *contractRun, s *sighting) error
 }
 
-// scenarios are in the order in which they are told in docs/contract.md.
+// contractScenarios are in the order in which docs/contract.md tells them.
 var contractScenarios = []scenario{
 	{"first-call", "201 with Location, not marked as a repeat; the money is taken once", needNothing, seeFirstCall},
 	{"repeat", "the stored answer: same status, same bytes, same headers, marked Idempotency-Replayed", needNothing, seeRepeat},

@@ -6,12 +6,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"paysaga/internal/hygiene"
 )
 
 // flaw is a way in which a server breaks the contract.
@@ -219,12 +222,15 @@ func TestContractWithoutServer(t *testing.T) {
 func TestContractOfThisServer(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
+	collected, traces := collector(t)
 	var out, errOut bytes.Buffer
 	command := &cobra.Command{}
 	command.SetOut(&out)
 	command.SetErr(&errOut)
 	command.SetContext(t.Context())
-	err := contract(command, contractOptions{dir: dir, asJSON: true, timeout: 5 * programLimit, environ: []string{asProgram + "=1"}})
+	err := contract(command, contractOptions{dir: dir, asJSON: true, timeout: 5 * programLimit, environ: []string{
+		asProgram + "=1", "PAYSAGA_LOG_LEVEL=debug", "OTEL_EXPORTER_OTLP_ENDPOINT=" + collected,
+	}})
 	report := readJSON[contractReport](t, out.String())
 	for _, seen := range report.Scenarios {
 		if seen.Result != resultHeld {
@@ -240,8 +246,41 @@ func TestContractOfThisServer(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(out.String(), "psk_") {
-		t.Error("an API key is printed")
+	if !strings.Contains(traces.text(), "POST /v1/orders") {
+		t.Error("the servers' traces did not come")
+	}
+	searchContract(t, dir, out.String()+errOut.String(), traces.text())
+}
+
+var (
+	apiKeyForm      = regexp.MustCompile(`paysaga_[A-Za-z0-9_-]{43}`)
+	contractKeyForm = regexp.MustCompile(`contract-[0-9a-f]{8}-[a-z]`)
+)
+
+// searchContract searches what a run has left for secrets: what it printed, and its servers' log and traces. Its database is gone, so its
+// keys are known by their form.
+func searchContract(t *testing.T, dir, printed, traces string) {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(dir, serverLog))
+	noError(t, err)
+	secrets, err := readSecrets(dir)
+	noError(t, err)
+	told := string(log) + traces
+	book := hygiene.New(t)
+	nameSecrets(book, []string{
+		"PAYSAGA_ENCRYPTION_KEYS=" + secrets.EncryptionKeys, "ADYEN_HMAC_KEYS=" + secrets.webhookKey("adyen"),
+		"STRIPE_API_KEY=" + sandboxKey, "STRIPE_WEBHOOK_SECRETS=" + secrets.stripeWebhookSecret(),
+	})
+	book.Secret("a payment method", declinedMethod)
+	_, _ = book.Write([]byte(told))
+	if found := apiKeyForm.FindString(told + printed); found != "" {
+		t.Errorf("an API key is told: %s", found)
+	}
+	if found := contractKeyForm.FindString(told); found != "" {
+		t.Errorf("an idempotency key is told: %s", found)
+	}
+	if !apiKeyForm.MatchString(secrets.MerchantKey) {
+		t.Error("API keys have another form")
 	}
 }
 

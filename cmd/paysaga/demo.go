@@ -96,7 +96,7 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	show.opening(o)
 	set, err := openStage(ctx, filepath.Join(o.dir, "demo"), abort)
 	if err != nil {
-		return cutShort(ctx, err)
+		return cutShort(ctx, "demo", err)
 	}
 	defer set.close()
 	show.ready(set)
@@ -109,20 +109,20 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	err = errors.Join(err, t.report.verdict())
 	t.report.OK = err == nil
 	if o.asJSON {
-		return errors.Join(printJSON(cmd, t.report), cutShort(ctx, err))
+		return errors.Join(printJSON(cmd, t.report), cutShort(ctx, "demo", err))
 	}
 	if ctx.Err() == nil {
 		show.closing(t.report, set.dir)
 	}
-	return cutShort(ctx, err)
+	return cutShort(ctx, "demo", err)
 }
 
-// cutShort tells why a demo ended early in place of the many errors that follow from it.
-func cutShort(ctx context.Context, err error) error {
+// cutShort tells why something ended early in place of the many errors that follow from it.
+func cutShort(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil || err == nil {
 		return err
 	}
-	return fmt.Errorf("the demo was cut short: %w", context.Cause(ctx))
+	return fmt.Errorf("the %s was cut short: %w", what, context.Cause(ctx))
 }
 
 // tour is one demo on its way.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"paysaga/api"
+	"paysaga/internal/hygiene"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/providers/sandbox"
 )
@@ -28,13 +29,21 @@ type running struct {
 	command *exec.Cmd
 	output  *watched
 	ended   chan error
+
+	book     *hygiene.Book // what it logs
+	url      string        // of its API, once that is known
+	database string        // the URL
 }
 
-// start starts the program; it is killed at the end of the test if it still runs.
+// start starts the program; it is killed at the end of the test if it still runs. Its log is searched for secrets then.
 func start(t *testing.T, environ []string, arguments ...string) *running {
 	t.Helper()
-	r := &running{command: program(t, t.Context(), environ, arguments...), output: newWatched(), ended: make(chan error, 1)}
-	r.command.Stdout, r.command.Stderr = r.output, r.output
+	r := &running{
+		command: program(t, t.Context(), environ, arguments...), output: newWatched(), ended: make(chan error, 1), book: hygiene.New(t),
+	}
+	nameSecrets(r.book, environ)
+	r.database, _ = lookUp(environ, "DATABASE_URL")
+	r.command.Stdout, r.command.Stderr = r.output, io.MultiWriter(r.output, r.book)
 	noError(t, r.command.Start())
 	go func() { r.ended <- r.command.Wait() }()
 	t.Cleanup(func() { _ = r.command.Process.Kill() })
@@ -44,6 +53,7 @@ func start(t *testing.T, environ []string, arguments ...string) *running {
 // terminate asks the program to end, and fails the test unless it ends well.
 func (r *running) terminate(t *testing.T) {
 	t.Helper()
+	r.tell(t)
 	noError(t, r.command.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-r.ended:
@@ -139,7 +149,20 @@ func startDev(t *testing.T, dir string, environ ...string) (*running, devFile) {
 			t.Errorf("%s: %v %v; only its owner may read it", name, info, err)
 		}
 	}
+	r.url, r.database = file.BaseURL, file.DatabaseURL
+	nameSecrets(r.book, environOf(file.Env))
+	for _, secret := range []string{file.MerchantKey, file.OtherMerchantKey, file.OperatorKey} {
+		r.book.Secret("an API key", secret)
+	}
+	r.book.Body("a request", devOrder)
 	return r, file
+}
+
+// listens returns when "paysaga serve" does.
+func (r *running) listens(t *testing.T) (url string) {
+	t.Helper()
+	r.url = r.waitFor(t, `msg=listening url=(\S+)`)
+	return r.url
 }
 
 const (
@@ -191,7 +214,7 @@ func TestDev(t *testing.T) {
 		t.Fatal("the second dev took the first one's file away")
 	}
 	joined := start(t, environOf(file.Env), "serve", "--addr", "127.0.0.1:0")
-	other := joined.waitFor(t, `msg=listening url=(\S+)`)
+	other := joined.listens(t)
 	if status, again := call(t, http.MethodPost, other+"/v1/orders", file.MerchantKey, "first-order-0123456789", devOrder); status != http.StatusCreated || again != body {
 		t.Errorf("replay by the server that joined: %d %s", status, again)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paysaga/internal/account"
+	"paysaga/internal/config"
 	"paysaga/internal/postgres"
 )
 
@@ -152,7 +153,12 @@ func withStore(ctx context.Context, dir string, use func(*postgres.Store) error)
 	if err != nil {
 		return err
 	}
-	store, err := postgres.Open(ctx, url, 1, nil)
+	return withStoreOf(ctx, config.Config{DatabaseURL: config.Secret(url)}, use)
+}
+
+// withStoreOf opens the database that settings name for a command, with their encryption keys, if there are any.
+func withStoreOf(ctx context.Context, c config.Config, use func(*postgres.Store) error) error {
+	store, err := postgres.Open(ctx, c.DatabaseURL.Reveal(), 1, c.EncryptionKeys)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/pgdev/pgtest"
 )
 
@@ -34,7 +35,7 @@ type ending struct {
 	stdout, stderr string
 }
 
-// paysaga runs the program with these settings and no others.
+// paysaga runs the program with these settings and no others. What it says beside its output is searched for secrets.
 func paysaga(t *testing.T, environ []string, arguments ...string) ending {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), programLimit)
@@ -45,6 +46,12 @@ func paysaga(t *testing.T, environ []string, arguments ...string) ending {
 	err := command.Run()
 	if exit, failed := errors.AsType[*exec.ExitError](err); err != nil && (!failed || !exit.Exited()) {
 		t.Fatalf("paysaga %q: %v\n%s", arguments, err, stderr.String())
+	}
+	book := hygiene.New(t)
+	_, _ = book.Write(stderr.Bytes())
+	nameSecrets(book, environ)
+	if database, set := lookUp(environ, "DATABASE_URL"); set {
+		nameStored(t, book, database)
 	}
 	return ending{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }

@@ -219,7 +219,7 @@ func (p *playground) loadSecrets(ctx context.Context, dir string, store *postgre
 		}
 	}
 	for sku, onHand := range demoStock() {
-		if _, err := store.PutStock(ctx, demoAccount, sku, onHand, nil); err != nil {
+		if _, err := store.PutStock(ctx, demoAccount, sku, onHand, nil, nil); err != nil {
 			return err
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"paysaga/providers/adyen"
 	"paysaga/providers/paypal"
 	"paysaga/providers/stripe"
-	providerwire "paysaga/providers/wire"
+	"paysaga/providers/wire"
 	"paysaga/saga"
 )
 
 // newProviders makes the adapters of the providers that are configured, each behind a circuit breaker of its own.
 // Their calls go through what through makes of a transport, and are seen by it.
 func newProviders(c config.Config, through func(http.RoundTripper) http.RoundTripper) (map[string]saga.Provider, error) {
-	client := func() *http.Client { return &http.Client{Transport: through(providerwire.NewTransport())} }
+	client := func() *http.Client { return &http.Client{Transport: through(wire.NewTransport())} }
 	adapters := map[string]saga.Provider{}
 	if c.Stripe.Configured() {
 		adapter, err := stripe.New(stripe.Config{

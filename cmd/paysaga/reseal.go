@@ -36,7 +36,7 @@ The database is the one that DATABASE_URL names, or that of a running "paysaga d
 		if err != nil {
 			return err
 		}
-		return withSealingStore(cmd.Context(), c, func(store *postgres.Store) error {
+		return withStoreOf(cmd.Context(), c, func(store *postgres.Store) error {
 			r := &reseal{cmd: cmd, store: store, keyIDs: c.EncryptionKeys.KeyIDs(), asJSON: asJSON}
 			if onlyPlan {
 				return r.plan(cmd.Context())

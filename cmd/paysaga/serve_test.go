@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"paysaga/internal/config"
+	"paysaga/internal/httpapi"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/seal"
 )
@@ -89,4 +91,14 @@ func TestServeNeedsItsAddress(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	address := taken.Addr().String()
 	paysaga(t, environOf(goodSettings(pgtest.URL(t))), "serve", "--addr", address).refused(t, exitFailed, "listen tcp "+address)
+}
+
+// A name that the API does not know would leave bodies stored without a word.
+func TestDigestEndpointsAreTheAPIs(t *testing.T) {
+	t.Parallel()
+	for _, endpoint := range config.DigestEndpoints() {
+		if !slices.Contains(httpapi.Endpoints(), endpoint) {
+			t.Errorf("the API has no endpoint %q", endpoint)
+		}
+	}
 }

@@ -214,7 +214,7 @@ func readPipeline(server io.Reader) (pipeline []byte, executes bool, err error) 
 	for {
 		var kind [1]byte
 		if _, err := io.ReadFull(server, kind[:]); err != nil {
-			return nil, false, err //nolint:wrapcheck // it only ends the relay
+			return nil, false, err
 		}
 		content, err := readContent(server)
 		if err != nil {
@@ -232,7 +232,7 @@ func readPipeline(server io.Reader) (pipeline []byte, executes bool, err error) 
 func readContent(server io.Reader) ([]byte, error) {
 	var length [lengthBytes]byte
 	if _, err := io.ReadFull(server, length[:]); err != nil {
-		return nil, err //nolint:wrapcheck // it only ends the relay
+		return nil, err
 	}
 	size := binary.BigEndian.Uint32(length[:])
 	if size < lengthBytes || size > maxMessage {
@@ -240,7 +240,7 @@ func readContent(server io.Reader) ([]byte, error) {
 	}
 	message := append(length[:], make([]byte, size-lengthBytes)...)
 	_, err := io.ReadFull(server, message[lengthBytes:])
-	return message, err //nolint:wrapcheck // it only ends the relay
+	return message, err
 }
 
 // backward brings a server what its database says. A pipeline's results come when it is committed, or undone.

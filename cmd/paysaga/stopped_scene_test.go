@@ -71,7 +71,7 @@ func newStoppedScene(t *testing.T) *stoppedScene {
 	noError(t, err)
 	s.apiKey = secret
 	noError(t, store.CreateAPIKey(t.Context(), key, account.HashSecret(secret), "test"))
-	_, err = store.PutStock(t.Context(), "shop", stoppedSKU, stoppedCount, nil)
+	_, err = store.PutStock(t.Context(), "shop", stoppedSKU, stoppedCount, nil, nil)
 	noError(t, err)
 	return s
 }
@@ -91,7 +91,9 @@ func (s *stoppedScene) serve(name string, relayed bool, role string, environ ...
 	settings["PAYSAGA_CALL_TIMEOUT"], settings["PAYSAGA_DRAIN_TIMEOUT"] = "1m", "1m"
 	server := start(s.t, append(environOf(settings), environ...), "serve", "--role", role)
 	s.servers[name] = server
-	s.urls[name] = server.waitFor(s.t, `msg=listening url=(\S+)`)
+	s.urls[name] = server.listens(s.t)
+	server.database = s.database // its own may be a relay, which holds what passes
+	server.book.Secret("an API key", s.apiKey)
 }
 
 // hold holds what a server sends at a place: a call of its provider, or a transaction.
@@ -157,12 +159,14 @@ func (s *stoppedScene) exchange(server string, r stoppedRequest) stoppedAnswer {
 	request.Header.Set("Authorization", "Bearer "+s.apiKey)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", r.key)
+	s.servers[server].book.Request(request.Header, r.body)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return stoppedAnswer{err: err}
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
+	s.servers[server].book.Body("an answer", string(body))
 	return stoppedAnswer{
 		response.StatusCode, response.Header.Get("Location"), string(body),
 		response.Header.Get("Idempotency-Replayed") == "true", response.Header.Get("Retry-After"), err,

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,7 +37,7 @@ PAYSAGA_EXPIRED_KEYS must be those of the servers.`,
 		if err != nil {
 			return err
 		}
-		return withSealingStore(cmd.Context(), c, func(store *postgres.Store) error {
+		return withStoreOf(cmd.Context(), c, func(store *postgres.Store) error {
 			worker, err := newUpkeep(store, c, nil, slog.New(slog.DiscardHandler))
 			if err != nil {
 				return err
@@ -64,7 +62,7 @@ PAYSAGA_EXPIRED_KEYS must be those of the servers.`,
 func newUpkeep(store *postgres.Store, c config.Config, meter upkeep.Meter, logger *slog.Logger) (*upkeep.Worker, error) {
 	const unused = time.Minute // by a command that does it once, and has no interval
 	worker, err := upkeep.New(upkeep.Config{
-		Store: store, Interval: cmp.Or(c.UpkeepInterval, unused), Retention: c.Retention,
+		Store: store, Interval: c.UpkeepInterval, Retention: c.Retention,
 		KeepExpired: c.Idempotency.ExpiredKeys == string(idempotency.ExpiredReject), Meter: meter, Logger: logger,
 	})
 	if err != nil {
@@ -214,19 +212,6 @@ func loadPart(dir string, load func(environ []string) (config.Config, error)) (c
 		environ = append(environ, "DATABASE_URL="+url)
 	}
 	return load(environ)
-}
-
-// withSealingStore opens the database for a command, with the settings' encryption keys, if there are any.
-func withSealingStore(ctx context.Context, c config.Config, use func(*postgres.Store) error) error {
-	store, err := postgres.Open(ctx, c.DatabaseURL.Reveal(), 1, c.EncryptionKeys)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	if err := checkSchema(ctx, store); err != nil {
-		return err
-	}
-	return use(store)
 }
 
 func notNil(list []string) []string { return append([]string{}, list...) }

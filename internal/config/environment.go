@@ -71,9 +71,17 @@ func (s setting) read(e environment, c *Config) *SettingError {
 		return nil
 	}
 	if err := s.parse(c, value); err != nil {
-		return problemf(s.Name, "%s", err)
+		return problemf(e.source(s.Name), "%s", err)
 	}
 	return nil
+}
+
+// source is the variable that a value came from: the encryption keys may be in a file.
+func (e environment) source(name string) string {
+	if name == encryptionKeysName && e[encryptionKeysFileName] != "" {
+		return encryptionKeysFileName
+	}
+	return name
 }
 
 // ownPrefix starts the name of every variable that is paysaga's alone.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -28,14 +29,15 @@ func DigestEndpoints() []string {
 
 const (
 	keysPerMinuteName      = "PAYSAGA_NEW_KEYS_PER_MINUTE"
+	upkeepIntervalName     = "PAYSAGA_UPKEEP_INTERVAL"
 	encryptionKeysName     = "PAYSAGA_ENCRYPTION_KEYS"
 	encryptionKeysFileName = "PAYSAGA_ENCRYPTION_KEYS_FILE"
 
 	// maxKeysPerMinute: at one row for each account, a database does not count more.
 	maxKeysPerMinute = 60_000
 
-	minUpkeepInterval = 10 * time.Millisecond
-	maxUpkeepInterval = 24 * time.Hour // answers are made room for two weeks ahead
+	minUpkeepInterval = 10 * time.Millisecond // for tests
+	maxUpkeepInterval = 24 * time.Hour        // answers are made room for two weeks ahead
 )
 
 func idempotencySettings() []setting {
@@ -75,10 +77,10 @@ func idempotencySettings() []setting {
 		}, func(c *Config, value string) error { return parseKeysPerMinute(&c.Idempotency.KeysPerMinute, value) }},
 		{Setting{
 			Name: "PAYSAGA_DIGEST_ONLY",
-			Description: "Endpoints whose answers are kept as status and SHA-256 only, so that a repeat gets no body. Of `" +
+			Description: "Endpoints whose answers are kept without their body, as status, headers and SHA-256: a repeat gets no body. Of `" +
 				strings.Join(DigestEndpoints(), "`, `") + "`, with commas between.",
 		}, func(c *Config, value string) error { return parseDigestOnly(&c.Idempotency.DigestOnly, value) }},
-		durationSetting("PAYSAGA_UPKEEP_INTERVAL", "10m", minUpkeepInterval, maxUpkeepInterval,
+		durationSetting(upkeepIntervalName, "10m", minUpkeepInterval, maxUpkeepInterval,
 			"How often expired keys and answers are cleaned up, and room is made for those to come.",
 			func(c *Config) *time.Duration { return &c.UpkeepInterval }),
 	}
@@ -115,6 +117,20 @@ func parseDigestOnly(field *[]string, value string) error {
 // maxKeysFile bounds the file of the encryption keys, in bytes: sixteen of them take less than two KiB.
 const maxKeysFile = 1 << 16
 
+// readBounded reads a file whole, or none of it.
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err //nolint:wrapcheck // told with its variable
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	content, err := io.ReadAll(io.LimitReader(file, maxKeysFile+1))
+	if len(content) > maxKeysFile {
+		return nil, errors.New("the file is too long")
+	}
+	return content, err //nolint:wrapcheck // told with its variable
+}
+
 // readKeysFile reads the encryption keys from the file that the environment names instead of them.
 func readKeysFile(e environment) *SettingError {
 	path, named := e[encryptionKeysFileName]
@@ -124,14 +140,7 @@ func readKeysFile(e environment) *SettingError {
 	if _, both := e[encryptionKeysName]; both {
 		return problemf(encryptionKeysFileName, "is set beside %s; keep one of them", encryptionKeysName)
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxKeysFile {
-		err = errors.New("the file is too long")
-	}
-	var content []byte
-	if err == nil {
-		content, err = os.ReadFile(path) //nolint:gosec // the operator names it
-	}
+	content, err := readBounded(path)
 	if pathError, ok := errors.AsType[*os.PathError](err); ok {
 		err = pathError.Err // without the path once more
 	}

@@ -59,8 +59,9 @@ func TestEncryptionKeysFromAFile(t *testing.T) {
 		"a folder":   {with(fromFile, "PAYSAGA_ENCRYPTION_KEYS_FILE="+t.TempDir()), "cannot be read"},
 		"empty":      {with(fromFile, write("\n")), "empty file"},
 		"too long":   {with(fromFile, write(strings.Repeat("k", 1<<17))), "too long"},
-		"no keys":    {with(fromFile, write("what is this")), "holds"},
-		"a bare key": {with(fromFile, write(encryptionKey)), "holds"},
+		"endless":    {with(fromFile, "PAYSAGA_ENCRYPTION_KEYS_FILE=/dev/zero"), "too long"},
+		"no keys":    {with(fromFile, write("what is this")), "PAYSAGA_ENCRYPTION_KEYS_FILE: holds"},
+		"a bare key": {with(fromFile, write(encryptionKey)), "PAYSAGA_ENCRYPTION_KEYS_FILE: holds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

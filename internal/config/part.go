@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// LoadUpkeep reads what upkeep needs: DatabaseURL, Retention and Idempotency.ExpiredKeys.
+// LoadUpkeep reads what upkeep needs: DatabaseURL, Retention, Idempotency.ExpiredKeys and UpkeepInterval.
 func LoadUpkeep(environ []string) (Config, error) {
-	return loadEnvironment(environ).part("DATABASE_URL", retentionName, "PAYSAGA_EXPIRED_KEYS")
+	return loadEnvironment(environ).part("DATABASE_URL", retentionName, "PAYSAGA_EXPIRED_KEYS", upkeepIntervalName)
 }
 
 // LoadSealing reads what is needed to seal and open: DatabaseURL and EncryptionKeys.

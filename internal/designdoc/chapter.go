@@ -98,9 +98,14 @@ func (w *writer) id(text string) string {
 
 var markup = regexp.MustCompile(`<[^>]*>`)
 
+// plain is prose without its marks.
+func (w *writer) plain(text string) string {
+	return html.UnescapeString(markup.ReplaceAllString(w.inline(text), ""))
+}
+
 // heading writes a heading; level is that of the page, where 1 is the page's own title.
 func (w *writer) heading(level int, title string) {
-	plain := html.UnescapeString(markup.ReplaceAllString(w.inline(title), ""))
+	plain := w.plain(title)
 	name := plain
 	if level > 2 && w.section != "" {
 		name = w.section + " " + plain
@@ -315,7 +320,7 @@ func cells(line string) []string {
 }
 
 // table writes a table that scrolls in its own box where it is too wide. Its cells are written as prose is. The first column names
-// the row.
+// the row. On a phone the cells of a row stand below each other, each under its column's title, which is why they carry it.
 func (w *writer) table(caption string, head []string, rows [][]string) {
 	id := w.id("table " + caption)
 	w.put(fmt.Sprintf(`<div class="scroll columns-%d" role="region" aria-labelledby="%s" tabindex="0">`, len(head), id))
@@ -339,7 +344,7 @@ func (w *writer) table(caption string, head []string, rows [][]string) {
 			if i == 0 && cell != "" {
 				w.put(`<th scope="row">`, w.inline(cell), `</th>`)
 			} else {
-				w.put(`<td>`, w.inline(cell), `</td>`)
+				w.put(`<td data-column="`, html.EscapeString(w.plain(head[i])), `">`, w.inline(cell), `</td>`)
 			}
 		}
 		w.put(`</tr>`)

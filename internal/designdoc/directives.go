@@ -45,7 +45,7 @@ func (w *writer) function(name string) {
 	w.code("sql", text)
 }
 
-// problems writes the problem types that are named, or with "others" all that have not been written yet.
+// problems writes the problem types that are named.
 func (w *writer) problems(slugs string) {
 	wanted := strings.Fields(slugs)
 	var rows [][]string
@@ -87,7 +87,7 @@ func keyAfter(p pages.ProblemType) string {
 	}
 }
 
-// settings writes the settings whose names begin so.
+// settings writes the settings that are named.
 func (w *writer) settings(names string) {
 	wanted := strings.Fields(names)
 	var rows [][]string

@@ -23,19 +23,30 @@ var operations = map[string]string{
 func (w *writer) intents(string) {
 	known := slices.Sorted(maps.Keys(w.sources.intents))
 	var rows [][]string
-	for _, endpoint := range httpapi.Endpoints() {
-		intent, ok := w.sources.intents[operations[endpoint]]
+	for _, operation := range httpapi.Operations() {
+		intent, ok := w.sources.intents[operations[operation.Endpoint]]
 		if !ok {
-			w.failf("the fingerprint of %s is not told here", endpoint)
+			w.failf("the fingerprint of %s is not told here", operation.Endpoint)
 			continue
 		}
 		known = slices.DeleteFunc(known, func(operation string) bool { return operation == intent.Operation })
-		rows = append(rows, []string{"`" + endpoint + "`", "`" + intent.Operation + "`", names(intent.Fields), "`" + intent.Function + "`"})
+		rows = append(rows, []string{
+			"`" + operation.Endpoint + "`", "`" + intent.Operation + "`, made by `" + intent.Function + "`", names(intent.Fields), paths(operation),
+		})
 	}
 	for _, operation := range known {
 		w.failf("no endpoint is told here for the fingerprint of %q", operation)
 	}
-	w.table("What goes into each fingerprint, in this order", []string{"Endpoint", "Operation", "Names in the hash", "Made by"}, rows)
+	w.table("What goes into each fingerprint, in this order",
+		[]string{"Endpoint", "Operation", "Names in the hash", "Fields of the body"}, rows)
+}
+
+// paths are the fields of an endpoint's body that count, where they stand in the JSON.
+func paths(o httpapi.Operation) string {
+	if len(o.Significant) == 0 {
+		return "nothing in the body"
+	}
+	return names(o.Significant)
 }
 
 func names(fields []string) string { return "`" + strings.Join(fields, "`, `") + "`" }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paysaga/internal/config"
+	"paysaga/internal/httpapi"
 	"paysaga/internal/idempotency"
 	"paysaga/saga"
 )
@@ -17,9 +18,8 @@ type limit struct {
 
 // In which unit a constant is shown.
 const (
-	asCount    = "count"
-	asDuration = "duration"
-	asKiB      = "KiB"
+	asCount = "count"
+	asKiB   = "KiB"
 )
 
 var limits = []limit{
@@ -58,8 +58,6 @@ func (w *writer) limits(string) {
 		shown := grouped(number)
 		switch l.Unit {
 		case asCount:
-		case asDuration:
-			shown = brief(time.Duration(number))
 		case asKiB:
 			shown = grouped(number>>10) + " KiB"
 		default:
@@ -109,8 +107,8 @@ func (s *sources) readValues() (map[string]string, error) {
 		}
 		values[name] = grouped(number)
 	}
-	for endpoint, operation := range operations {
-		values["fields "+endpoint] = names(s.intents[operation].Fields)
+	for _, operation := range httpapi.Operations() {
+		values["fields "+operation.Endpoint] = paths(operation)
 	}
 	return values, nil
 }

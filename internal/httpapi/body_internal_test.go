@@ -83,7 +83,7 @@ func handlerOf(t testing.TB, store oneOrderStore, runner Runner) http.Handler {
 	policy := idempotency.Default()
 	policy.Retention = time.Hour
 	guard, err := idempotency.NewGuard(idempotency.Config{
-		Store: store, Policy: policy, Lease: time.Minute, Meter: idempotency.NoMeter{}, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Policy: policy, Lease: time.Minute, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

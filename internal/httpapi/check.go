@@ -62,8 +62,8 @@ func checkOrder(o api.OrderRequest) error {
 	return found.problem()
 }
 
-// longestNoteName is the contract's limit for a name in the metadata; OpenAPI 3.0 has no words for it.
-const longestNoteName = 40
+// longestMetadataName is the contract's limit for a name in the metadata; OpenAPI 3.0 has no words for it.
+const longestMetadataName = 40
 
 // checkTexts checks those texts of which the schema only knows the length.
 func (p *places) checkTexts(o api.OrderRequest) {
@@ -73,8 +73,8 @@ func (p *places) checkTexts(o api.OrderRequest) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
-		if utf8.RuneCountInString(name) > longestNoteName {
-			p.addf(string(jsontext.Pointer("/metadata").AppendToken(name)), "The name has more than %d characters.", longestNoteName)
+		if utf8.RuneCountInString(name) > longestMetadataName {
+			p.addf(string(jsontext.Pointer("/metadata").AppendToken(name)), "The name has more than %d characters.", longestMetadataName)
 		}
 	}
 }

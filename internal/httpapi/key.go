@@ -12,6 +12,9 @@ import (
 	"paysaga/internal/idempotency"
 )
 
+// keyHeader carries the client's key.
+const keyHeader = "Idempotency-Key"
+
 // GetIdempotencyKey shows how one of the account's own keys stands, without its answer.
 func (s *server) GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key api.KeyText, params api.GetIdempotencyKeyParams) {
 	endpoint := cmp.Or(string(params.Endpoint), createOrderEndpoint)

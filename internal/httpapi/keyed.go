@@ -42,9 +42,6 @@ func (s *server) resume(ctx context.Context, held idempotency.Held, record idemp
 	return s.Runner.TakeOver(ctx, saga.Ref{AccountID: held.AccountID, Key: record.SagaKey}, record.Fence)
 }
 
-// keyHeader carries the client's key.
-const keyHeader = "Idempotency-Key"
-
 // tell writes what the guard found.
 func (s *server) tell(w http.ResponseWriter, r *http.Request, result idempotency.Result, err error) {
 	if result.Protection != "" {

@@ -17,7 +17,7 @@ import (
 	"paysaga/saga"
 )
 
-// PatchOrder changes the notes on an order, and nothing else. It needs the database alone, so one transaction claims the key, changes
+// PatchOrder changes the metadata of an order, and nothing else. It needs the database alone, so one transaction claims the key, changes
 // the order and stores the answer.
 func (s *server) PatchOrder(w http.ResponseWriter, r *http.Request, id api.OrderID, _ api.PatchOrderParams) {
 	s.answerKeyed(w, r, patchOrderEndpoint, func() (intent, error) {
@@ -54,6 +54,9 @@ func (s *server) patch(ctx context.Context, claim saga.Claim, id uuid.UUID, patc
 		if err != nil {
 			return saga.Answer{}, fmt.Errorf("read order: %w", err)
 		}
+		if read.ReadAt.Before(read.Order.UpdatedAt) { // somebody who waited has written since
+			read.ReadAt = read.Order.UpdatedAt
+		}
 		metadata, err := merged(read.Order.Metadata, patch)
 		if err != nil {
 			return saga.Answer{}, err
@@ -65,7 +68,7 @@ func (s *server) patch(ctx context.Context, claim saga.Claim, id uuid.UUID, patc
 			return saga.Answer{}, err
 		}
 		err = s.Store.PutMetadata(ctx, claim, read, metadata, answer)
-		if !errors.Is(err, saga.ErrLeaseLost) {
+		if !errors.Is(err, saga.ErrOrderChanged) {
 			return answer, err
 		}
 	}
@@ -74,8 +77,8 @@ func (s *server) patch(ctx context.Context, claim saga.Claim, id uuid.UUID, patc
 	}
 }
 
-// maxNotes is the contract's limit for an order's metadata.
-const maxNotes = 50
+// maxMetadata is the contract's limit for the entries of an order's metadata.
+const maxMetadata = 50
 
 // merged is RFC 7396: a value replaces, null removes, and what is not named stays.
 func merged(metadata map[string]string, patch api.OrderPatch) (map[string]string, error) {
@@ -87,14 +90,14 @@ func merged(metadata map[string]string, patch api.OrderPatch) (map[string]string
 		switch {
 		case value == nil:
 			delete(result, name)
-		case utf8.RuneCountInString(name) > longestNoteName:
-			found.addf(string(jsontext.Pointer("/metadata").AppendToken(name)), "The name has more than %d characters.", longestNoteName)
+		case utf8.RuneCountInString(name) > longestMetadataName:
+			found.addf(string(jsontext.Pointer("/metadata").AppendToken(name)), "The name has more than %d characters.", longestMetadataName)
 		default:
 			result[name] = *value
 		}
 	}
-	if len(result) > maxNotes {
-		found.addf("/metadata", "The order would have %d notes; at most %d are kept. Remove some with null.", len(result), maxNotes)
+	if len(result) > maxMetadata {
+		found.addf("/metadata", "The metadata would have %d entries; at most %d are kept. Remove some with null.", len(result), maxMetadata)
 	}
 	return result, found.problem()
 }

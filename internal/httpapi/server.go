@@ -32,8 +32,8 @@ type Store interface {
 	GetOrder(ctx context.Context, accountID string, id uuid.UUID) (saga.Saga, error)
 	ListOrders(ctx context.Context, accountID string, filter saga.OrderFilter) ([]saga.Saga, error)
 	Timeline(ctx context.Context, accountID string, orderID uuid.UUID) (saga.Timeline, error)
-	// PutMetadata replaces the notes on an order as it was read, and stores the answer under the key, in one transaction. Errors:
-	// those of saga.Store about the key, and saga.ErrLeaseLost where the order has changed since.
+	// PutMetadata replaces the metadata of an order as it was read, and stores the answer under the key, in one transaction. Errors:
+	// those of saga.Store about the key, and saga.ErrOrderChanged.
 	PutMetadata(ctx context.Context, claim saga.Claim, read saga.Saga, metadata map[string]string, answer saga.Answer) error
 	StockStore
 	RefundStore
@@ -41,8 +41,10 @@ type Store interface {
 
 // StockStore is what the API reads and writes of stock.
 type StockStore interface {
-	// PutStock sets a count; where a key is held, only while it is.
-	PutStock(ctx context.Context, accountID, sku string, onHand int64, held *idempotency.Held) (saga.Stock, error)
+	// PutStock sets a count; where a key is held, only while it is, and with what answer makes of it stored in the same transaction.
+	PutStock(
+		ctx context.Context, accountID, sku string, onHand int64, held *idempotency.Held, answer func(saga.Stock) (saga.Answer, error),
+	) (saga.Stock, error)
 	GetStock(ctx context.Context, accountID, sku string) (saga.Stock, error)
 	ListStock(ctx context.Context, accountID, after string, limit int) ([]saga.Stock, error)
 }

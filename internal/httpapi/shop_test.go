@@ -171,10 +171,10 @@ func (s *shop) fill(t *testing.T) {
 	s.revoked = s.newKey(t, merchantAccount, account.Merchant)
 	s.exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = sha256($1::text::bytea)`, s.revoked)
 	for sku, onHand := range map[string]int64{"TSHIRT-M": 100, "MUG": 100, "LAST-PIECE": 1} {
-		_, err := s.store.PutStock(t.Context(), merchantAccount, sku, onHand, nil)
+		_, err := s.store.PutStock(t.Context(), merchantAccount, sku, onHand, nil, nil)
 		noError(t, err)
 	}
-	_, err := s.store.PutStock(t.Context(), otherAccount, "TSHIRT-M", 100, nil)
+	_, err := s.store.PutStock(t.Context(), otherAccount, "TSHIRT-M", 100, nil, nil)
 	noError(t, err)
 }
 

@@ -30,7 +30,8 @@ func (s *server) setStock(w http.ResponseWriter, r *http.Request, sku string) {
 		s.fail(w, r, err)
 		return
 	}
-	stock, err := s.Store.PutStock(r.Context(), accountOf(r.Context()), sku, request.OnHand, idempotency.HeldBy(r.Context()))
+	answer := func(stock saga.Stock) (saga.Answer, error) { return jsonAnswer(http.StatusOK, "", showStock(stock)) }
+	stock, err := s.Store.PutStock(r.Context(), accountOf(r.Context()), sku, request.OnHand, idempotency.HeldBy(r.Context()), answer)
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -123,6 +123,13 @@ func public(name, value string) bool {
 	return name == "type" || value == "redirect" || value == "client_secret"
 }
 
+// String is all that was said.
+func (b *Book) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.said.String()
+}
+
 // Contains tells whether a text was said: a book that knows too little finds nothing.
 func (b *Book) Contains(text string) bool {
 	b.mutex.Lock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -16,10 +15,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/idempotency"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/internal/telemetry"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -37,7 +38,7 @@ type desk struct {
 	config idempotency.Config
 	route  idempotency.Route
 	url    string
-	log    *bytes.Buffer
+	log    *hygiene.Book
 
 	mutex sync.Mutex
 	do    http.HandlerFunc // what is behind the guard; it may be changed between requests
@@ -48,15 +49,20 @@ func newDesk(t *testing.T, changes ...func(*desk)) *desk {
 	t.Helper()
 	ring, err := seal.NewRing(seal.GenerateKey("test"))
 	noError(t, err)
-	d := &desk{pool: pgtest.New(t), log: &bytes.Buffer{}}
+	d := &desk{pool: pgtest.New(t), log: hygiene.New(t)}
+	watch, err := telemetry.New(telemetry.Config{Endpoints: []string{endpoint}})
+	noError(t, err)
+	t.Cleanup(func() {
+		d.log.Scrape(watch.Handler())
+		pgtest.NameKeys(d.log, d.pool)
+	})
 	d.store = postgres.New(d.pool, ring)
 	d.exec(t, `INSERT INTO accounts (id) VALUES ('shop')`)
 	d.exec(t, `CREATE TABLE executions (at timestamptz DEFAULT now())`)
 	policy := idempotency.Default()
 	policy.KeysPerMinute = 0
 	d.config = idempotency.Config{
-		Store: d.store, Policy: policy, Lease: 30 * time.Second, Meter: idempotency.NoMeter{},
-		Logger: slog.New(slog.NewTextHandler(&lockedWriter{buffer: d.log}, nil)),
+		Store: d.store, Policy: policy, Lease: 30 * time.Second, Meter: watch.Idempotency(), Logger: d.log.Logger(),
 	}
 	d.route = idempotency.Route{Endpoint: endpoint, Read: read, Keep: idempotency.KeepSuccess, Tell: tell}
 	d.do = d.created
@@ -69,17 +75,6 @@ func newDesk(t *testing.T, changes ...func(*desk)) *desk {
 	t.Cleanup(server.Close)
 	d.url = server.URL
 	return d
-}
-
-type lockedWriter struct {
-	mutex  sync.Mutex
-	buffer *bytes.Buffer
-}
-
-func (w *lockedWriter) Write(p []byte) (int, error) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.buffer.Write(p)
 }
 
 // recovering is what every server has outside of its handlers.
@@ -182,6 +177,7 @@ func (d *desk) try(ctx context.Context, key, body string) (answer, error) {
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
+	d.log.Request(r.Header, body)
 	got, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return answer{}, err

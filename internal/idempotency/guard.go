@@ -17,7 +17,7 @@ type Config struct {
 	Store  Store
 	Policy Policy
 	Lease  time.Duration // of requests that hold their key themselves; sagas have their own
-	Meter  Meter
+	Meter  Meter         // may be nil
 	Logger *slog.Logger
 }
 
@@ -27,8 +27,11 @@ type Guard struct{ Config }
 
 // NewGuard checks the configuration.
 func NewGuard(c Config) (*Guard, error) {
-	if c.Store == nil || c.Meter == nil || c.Logger == nil || c.Lease <= 0 {
-		return nil, errors.New("a guard needs a store, a meter, a logger and a lease")
+	if c.Store == nil || c.Logger == nil || c.Lease <= 0 {
+		return nil, errors.New("a guard needs a store, a logger and a lease")
+	}
+	if c.Meter == nil {
+		c.Meter = noMeter{}
 	}
 	if err := c.Policy.check(); err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ type Result struct {
 	// Protection is what the answer must say of a request that was not protected; empty for one that was.
 	Protection string
 
-	lost int // how often the request was begun and lost its lease; if it was, this is the answer of whoever took it over
+	overtaken bool // the request was begun and lost its lease: this is the answer of whoever took it over
 }
 
 // maxLooks bounds how often a request that lost a race looks again at who won it. Each loss means that somebody else
@@ -96,7 +99,7 @@ func (g *Guard) Do(ctx context.Context, call Call, work Work) (Result, error) {
 	if call.Key.generated {
 		result.Protection = "none"
 	}
-	if g.Policy.Mode == LogOnly && result.lost == 0 {
+	if g.Policy.Mode == LogOnly && !result.overtaken {
 		return g.observe(ctx, call, work, result, err)
 	}
 	return result, err
@@ -131,7 +134,7 @@ func (g *Guard) observe(ctx context.Context, call Call, work Work, result Result
 // the refusal is told.
 func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) {
 	var refused error
-	lost := 0
+	overtaken := false
 	generation := 1 // of a key that has no record
 	for range maxLooks {
 		record, used, err := g.Store.LookupKey(ctx, call.AccountID, call.Endpoint, call.Key.text)
@@ -154,13 +157,13 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 				return Result{}, err
 			}
 		case errors.Is(err, saga.ErrKeyTaken), errors.Is(err, saga.ErrLeaseLost), errors.Is(err, saga.ErrAnswered):
-			lost += result.lost
+			overtaken = overtaken || result.overtaken
 		default:
-			result.lost = lost
+			result.overtaken = overtaken
 			return result, err
 		}
 	}
-	return Result{lost: lost}, &InProgressError{}
+	return Result{overtaken: overtaken}, &InProgressError{}
 }
 
 // nextGeneration is for a key whose record was cleaned up, while what it began is still there.
@@ -220,8 +223,8 @@ func (g *Guard) begin(ctx context.Context, call Call, work Work, generation int)
 		g.Meter.KeyLimited(call.AccountID, call.Endpoint)
 	}
 	result := Result{Answer: answer}
-	if errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) { // from resume, these can be a lost race as well
-		result.lost = 1
+	if errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) { // in resume, where these can be a lost race as well, nothing is counted
+		result.overtaken = true
 		g.Meter.LockTimeout(call.Endpoint)
 	}
 	if err == nil {

@@ -16,14 +16,13 @@ import (
 func TestNewGuardRefuses(t *testing.T) {
 	t.Parallel()
 	good := idempotency.Config{
-		Store: &looked{}, Policy: idempotency.Default(), Lease: time.Second, Meter: idempotency.NoMeter{}, Logger: slog.New(slog.DiscardHandler),
+		Store: &looked{}, Policy: idempotency.Default(), Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
 	}
 	if _, err := idempotency.NewGuard(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*idempotency.Config){
 		"no store":              func(c *idempotency.Config) { c.Store = nil },
-		"no meter":              func(c *idempotency.Config) { c.Meter = nil },
 		"no logger":             func(c *idempotency.Config) { c.Logger = nil },
 		"no lease":              func(c *idempotency.Config) { c.Lease = 0 },
 		"no mode":               func(c *idempotency.Config) { c.Policy.Mode = "" },
@@ -108,7 +107,7 @@ func TestDo(t *testing.T) {
 				c.policy(&policy)
 			}
 			guard, err := idempotency.NewGuard(idempotency.Config{
-				Store: &c.store, Policy: policy, Lease: time.Second, Meter: idempotency.NoMeter{}, Logger: slog.New(slog.DiscardHandler),
+				Store: &c.store, Policy: policy, Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
 			})
 			noError(t, err)
 			key, err := guard.ReadKey([]string{theKey})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -29,7 +30,7 @@ func KeepSuccess(status int) bool { return 200 <= status && status < 300 }
 // Handler is the middleware for ordinary handlers, whatever they do: next is called once for a key, and its answer, status, headers and
 // body, is what every repeat gets. It is called again only where it was left in the middle or has failed. A handler that writes to the
 // database asks HeldBy for the key and makes it a condition of its write: then a process that was stopped in the middle, and
-// taken over, cannot write any more.
+// taken over, cannot write any more. If the same transaction stores the answer as well, the write happens once whatever dies.
 func (g *Guard) Handler(route Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := r.Header.Values("Idempotency-Key")
@@ -47,11 +48,18 @@ func (g *Guard) Handler(route Route, next http.Handler) http.Handler {
 			route.Tell(w, r, Result{}, err)
 			return
 		}
+		body, err := io.ReadAll(r.Body) // Read has bounded it
+		if err != nil {
+			route.Tell(w, r, Result{}, fmt.Errorf("read the body once more: %w", err))
+			return
+		}
 		call := Call{AccountID: account, Endpoint: route.Endpoint, Key: key, Fingerprint: meant}
 		var tooLong error // an answer that cannot be stored is not given either
-		result, err := g.Run(r.Context(), call, route.Keep, func(ctx context.Context, held Held) saga.Answer {
+		result, err := g.Run(r.Context(), call, route.Keep, func(ctx context.Context, held *Held) saga.Answer {
 			recorder := &recorder{header: http.Header{}, status: http.StatusOK}
-			next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, heldKey{}, &held)))
+			again := r.WithContext(context.WithValue(ctx, heldKey{}, held))
+			again.Body = io.NopCloser(bytes.NewReader(body)) // it may be carried out a second time, after it has lost its lease
+			next.ServeHTTP(recorder, again)
 			tooLong = recorder.tooLong
 			return recorder.answer()
 		})

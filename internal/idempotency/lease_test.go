@@ -26,7 +26,7 @@ func (d *desk) slow(waits func(ctx context.Context)) (arrived chan struct{}) {
 			close(arrived)
 			waits(r.Context())
 		}
-		_, err := d.store.PutStock(context.WithoutCancel(r.Context()), account, "cup", int64(call), idempotency.HeldBy(r.Context()))
+		_, err := d.store.PutStock(context.WithoutCancel(r.Context()), account, "cup", int64(call), idempotency.HeldBy(r.Context()), nil)
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, strconv.Itoa(call)+" "+strconv.FormatBool(errors.Is(err, saga.ErrLeaseLost)))
 	})
@@ -126,5 +126,48 @@ func (d *desk) wantCups(t *testing.T, want int) {
 	t.Helper()
 	if n := d.count(t, `SELECT on_hand FROM stock WHERE sku = 'cup'`); n != want {
 		t.Errorf("%d cups: the handler that was overtaken has written", n)
+	}
+}
+
+// A handler whose own transaction has stored the answer is not carried out again, whatever becomes of its process; nor is another
+// answer stored over that one.
+func TestHandlerThatAnswersWithItsWrite(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	calls := 0
+	d.behave(func(_ http.ResponseWriter, r *http.Request) {
+		calls++
+		answer := func(saga.Stock) (saga.Answer, error) {
+			return saga.Answer{Status: http.StatusCreated, Body: []byte("set")}, nil
+		}
+		_, err := d.store.PutStock(r.Context(), account, "cup", 7, idempotency.HeldBy(r.Context()), answer)
+		if err != nil {
+			t.Errorf("put: %v", err)
+		}
+		panic(http.ErrAbortHandler) // as if it died between its write and its answer
+	})
+	_, _ = d.try(t.Context(), theKey, "a thing") // no answer comes
+	d.send(t, theKey, "a thing").want(t, http.StatusCreated, true, "set")
+	d.wantCups(t, 7)
+	if calls != 1 {
+		t.Errorf("carried out %d times", calls)
+	}
+}
+
+// A request whose own run lost its lease may find the key left by the newer holder, and carry it out once more: with all of its body.
+func TestSecondRunHasTheBody(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	runs := 0
+	d.behave(func(w http.ResponseWriter, r *http.Request) {
+		d.created(w, r)
+		if runs++; runs == 1 { // meanwhile another process took the key over, failed, and left it
+			d.exec(t, `UPDATE idempotency_keys SET lock_version = lock_version + 1000, locked_until = now()`)
+		}
+	})
+	d.send(t, theKey, "a thing").want(t, http.StatusCreated, false, "a thing")
+	d.send(t, theKey, "a thing").want(t, http.StatusCreated, true, "a thing")
+	if runs != 2 {
+		t.Errorf("%d runs", runs)
 	}
 }

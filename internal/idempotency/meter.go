@@ -8,15 +8,16 @@ type Meter interface {
 	DuplicateBlocked(endpoint, how string)
 	// FingerprintMismatch: a key came with another intent.
 	FingerprintMismatch(endpoint string)
-	// KeyCreated: a request was begun under a new key, or under an expired one's next generation.
+	// KeyCreated: a request was carried out under a new key, or under an expired one's next generation.
 	KeyCreated(account, endpoint string)
 	// KeyLimited: a new key was refused, as its account has begun too many.
 	KeyLimited(account, endpoint string)
-	// LockTimeout: a request's lease ran out before its answer was stored.
+	// LockTimeout: a holder whose lease had run out came back, and found its request taken over.
 	LockTimeout(endpoint string)
 	// OrphanReclaimed: a request that its holder had left was taken over; by is ByRetry or ByRecovery.
 	OrphanReclaimed(endpoint, by string)
-	// Processed: a request was carried out; status is that of the key, or Released. took is from its claim, or its take-over, on.
+	// Processed: a request was carried out; status is what its answer makes of a key, or Released. took is from its claim, or its
+	// take-over, on.
 	Processed(endpoint, status string, took time.Duration)
 }
 
@@ -35,26 +36,13 @@ const (
 // Released is how a request ended that is not answered yet: a repeat goes on with it.
 const Released = "released"
 
-// NoMeter hears nothing.
-type NoMeter struct{}
+// noMeter hears nothing.
+type noMeter struct{}
 
-// DuplicateBlocked is not heard.
-func (NoMeter) DuplicateBlocked(string, string) {}
-
-// FingerprintMismatch is not heard.
-func (NoMeter) FingerprintMismatch(string) {}
-
-// KeyCreated is not heard.
-func (NoMeter) KeyCreated(string, string) {}
-
-// KeyLimited is not heard.
-func (NoMeter) KeyLimited(string, string) {}
-
-// LockTimeout is not heard.
-func (NoMeter) LockTimeout(string) {}
-
-// OrphanReclaimed is not heard.
-func (NoMeter) OrphanReclaimed(string, string) {}
-
-// Processed is not heard.
-func (NoMeter) Processed(string, string, time.Duration) {}
+func (noMeter) DuplicateBlocked(string, string)         {}
+func (noMeter) FingerprintMismatch(string)              {}
+func (noMeter) KeyCreated(string, string)               {}
+func (noMeter) KeyLimited(string, string)               {}
+func (noMeter) LockTimeout(string)                      {}
+func (noMeter) OrphanReclaimed(string, string)          {}
+func (noMeter) Processed(string, string, time.Duration) {}

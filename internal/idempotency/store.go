@@ -8,14 +8,17 @@ import (
 	"paysaga/saga"
 )
 
-// Held is a key that a request holds under a lease of its own, with its fencing number: whoever has a lower one can neither write nor
-// answer any more.
+// Held is a key that a request holds under a lease of its own, with its fencing number: whoever has another one can neither write
+// nor answer any more.
 type Held struct {
 	AccountID  string
 	Endpoint   string
 	Key        string
 	Generation int
 	Fence      int64
+
+	KeysPerMinute int  // the limit under which the key was claimed; 0 for none, and for one that was taken over
+	Answered      bool // the answer is stored already, in the transaction of the handler's own write
 }
 
 // Store keeps the records of keys, by the database's clock. Each method is one transaction. What sagas do with keys they do

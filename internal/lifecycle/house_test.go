@@ -13,16 +13,19 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"paysaga/internal/httpapi"
 	"paysaga/internal/hygiene"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/internal/telemetry"
 	"paysaga/internal/webhook"
 	"paysaga/providers"
 	"paysaga/providers/adyen"
 	"paysaga/providers/paypal"
 	"paysaga/providers/sandbox"
 	"paysaga/providers/stripe"
+	"paysaga/providers/wire"
 	"paysaga/saga"
 )
 
@@ -78,8 +81,9 @@ type house struct {
 	overtakes *atomic.Bool // the next answer of a provider
 	adapters  map[string]saga.Provider
 	endpoints map[string]webhook.Endpoint
-	book      *hygiene.Book // what the servers log; searched for secrets at the end
+	book      *hygiene.Book // what the servers log, count and trace; searched for secrets at the end
 	logger    *slog.Logger
+	watch     *telemetry.Telemetry
 }
 
 // newHouse opens one on a database of its own.
@@ -91,8 +95,11 @@ func newHouse(t *testing.T, options sandbox.Options) *house {
 	if os.Getenv("LIFECYCLE_LOG") != "" { // what the servers do, for whoever looks into a failure
 		h.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	h.pool = newPool(t)
 	var err error
+	h.watch, err = telemetry.New(telemetry.Config{Endpoints: httpapi.Endpoints(), Tracers: book.Tracers()})
+	h.must(err)
+	t.Cleanup(func() { book.Scrape(h.watch.Handler()) })
+	h.pool = newPool(t)
 	h.ring, err = seal.NewRing(seal.GenerateKey("test"))
 	h.must(err)
 	options.Now = h.now
@@ -174,15 +181,22 @@ func newPool(t *testing.T) *pgxpool.Pool {
 // out of the sandbox, as its sender would sign each repeat anew.
 func (h *house) newAdapters(severalCaptures bool) {
 	h.Helper()
-	stripeAdapter, err := stripe.New(stripe.Config{APIKey: "sk_test_lifecycle", BaseURL: h.url + "/stripe", CallTimeout: callTimeout})
+	const apiKey = "sk_test_lifecycle"
+	for _, secret := range []string{apiKey, stripeSecret, adyenHMACKey} {
+		h.book.Secret("a provider's key", secret)
+	}
+	client := &http.Client{Transport: h.watch.Transport(wire.NewTransport())}
+	stripeAdapter, err := stripe.New(stripe.Config{
+		APIKey: apiKey, BaseURL: h.url + "/stripe", CallTimeout: callTimeout, HTTPClient: client,
+	})
 	h.must(err)
 	adyenAdapter, err := adyen.New(adyen.Config{
-		APIKey: "lifecycle", MerchantAccount: merchant, BaseURL: h.url + "/adyen/v71", CallTimeout: callTimeout,
-		SeveralCaptures: severalCaptures,
+		APIKey: apiKey, MerchantAccount: merchant, BaseURL: h.url + "/adyen/v71", CallTimeout: callTimeout,
+		SeveralCaptures: severalCaptures, HTTPClient: client,
 	})
 	h.must(err)
 	config := paypal.Config{
-		ClientID: "client", ClientSecret: "secret", BaseURL: h.url + "/paypal", CallTimeout: callTimeout,
+		ClientID: "client", ClientSecret: apiKey, BaseURL: h.url + "/paypal", CallTimeout: callTimeout, HTTPClient: client,
 		WebhookID: paypalWebhookID, VerifyByAPI: true, CertificateHosts: []string{h.url[len("http://"):]},
 	}
 	paypalAdapter, err := paypal.New(config)

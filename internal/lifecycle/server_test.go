@@ -60,7 +60,10 @@ func (s *server) dieAt(n int, after bool) {
 // recover drives what is due, one saga after the other, until nothing is.
 func (s *server) recover() {
 	s.house.Helper()
-	worker, err := saga.NewRecovery(s.runner, saga.RecoveryConfig{Interval: time.Millisecond, Concurrency: 1})
+	worker, err := saga.NewRecovery(s.runner, saga.RecoveryConfig{
+		Interval: time.Millisecond, Concurrency: 1,
+		Reclaimed: func(endpoint string) { s.house.watch.Idempotency().OrphanReclaimed(endpoint, idempotency.ByRecovery) },
+	})
 	s.house.must(err)
 	s.untilIdle(worker.Run)
 }

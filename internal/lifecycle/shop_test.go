@@ -51,11 +51,12 @@ func (h *house) openFront(t *testing.T) {
 	policy.Retention, policy.KeysPerMinute = retention, 0
 	store := frontStore{h.store(), h.front}
 	guard, err := idempotency.NewGuard(idempotency.Config{
-		Store: store, Policy: policy, Lease: lease, Meter: idempotency.NoMeter{}, Logger: h.logger,
+		Store: store, Policy: policy, Lease: lease, Meter: h.watch.Idempotency(), Logger: h.logger,
 	})
 	h.must(err)
 	handler, err := httpapi.New(httpapi.Config{
 		Store: store, Runner: h.front, Guard: guard, MaxBody: maxBody, Logger: h.logger,
+		Metrics: h.watch.Handler(), Observe: h.watch.Middleware,
 		Webhooks: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.front.current.Load().inbox.ServeHTTP(w, r) }),
 	})
 	h.must(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
@@ -35,6 +36,7 @@ type bundle struct {
 	ctx   context.Context
 	pool  *pgxpool.Pool
 	store *postgres.Store
+	log   *hygiene.Book
 }
 
 func newBundle(t *testing.T) *bundle {
@@ -44,7 +46,8 @@ func newBundle(t *testing.T) *bundle {
 		t.Fatal(err)
 	}
 	pool := pgtest.New(t)
-	b := &bundle{t: t, ctx: t.Context(), pool: pool, store: postgres.New(pool, ring)}
+	b := &bundle{t: t, ctx: t.Context(), pool: pool, store: postgres.New(pool, ring), log: hygiene.New(t)}
+	t.Cleanup(func() { pgtest.NameKeys(b.log, pool) })
 	b.exec(`INSERT INTO accounts (id) VALUES ('shop1'), ('shop2')`)
 	b.putStock("cup", 10)
 	return b
@@ -67,7 +70,7 @@ func (b *bundle) count(sql string, arguments ...any) (n int) {
 
 func (b *bundle) putStock(sku string, onHand int64) {
 	b.t.Helper()
-	if _, err := b.store.PutStock(b.ctx, account, sku, onHand, nil); err != nil {
+	if _, err := b.store.PutStock(b.ctx, account, sku, onHand, nil, nil); err != nil {
 		b.t.Fatal(err)
 	}
 }

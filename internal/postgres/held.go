@@ -14,7 +14,9 @@ import (
 
 // ClaimKey takes a key for a request that begins no saga, under a lease of its own. Errors: saga.ErrKeyTaken, *idempotency.LimitError.
 func (s *Store) ClaimKey(ctx context.Context, claim saga.Claim, lease time.Duration) (idempotency.Held, error) {
-	held := idempotency.Held{AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation}
+	held := idempotency.Held{
+		AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation, KeysPerMinute: claim.KeysPerMinute,
+	}
 	batch := &pgx.Batch{}
 	queueClaim(batch, claim, nil, 0, lease).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &held.Fence) })
 	if err := s.sendClaim(ctx, batch, claim); err != nil {
@@ -44,11 +46,24 @@ func (s *Store) ReleaseKey(ctx context.Context, held idempotency.Held) error {
 	return s.RenewKey(ctx, held, 0)
 }
 
-// ForgetKey makes a key unused again, as nothing was done under it. Errors: saga.ErrLeaseLost.
+// ForgetKey makes a key unused again, as nothing was done under it, and gives back what it took of its account's limit. Errors:
+// saga.ErrLeaseLost.
 func (s *Store) ForgetKey(ctx context.Context, held idempotency.Held) error {
-	_, err := s.changeKey(ctx, held, `DELETE FROM idempotency_keys k`, ``)
-	return err
+	if _, err := s.changeKey(ctx, held, `DELETE FROM idempotency_keys k`, ``); err != nil || held.KeysPerMinute <= 0 {
+		return err
+	}
+	_, err := s.pool.Exec(ctx, `UPDATE key_limits SET spent_until = spent_until - $2::interval WHERE account_id = $1`,
+		held.AccountID, time.Minute/time.Duration(held.KeysPerMinute))
+	if err != nil {
+		return fmt.Errorf("give back a new key: %w", mapError(err))
+	}
+	return nil
 }
+
+// unanswered says the same as status = 'PROCESSING', by the table's constraint, where a key is found by its primary key. In the words of
+// the index over keys in progress, PostgreSQL could take that one: in a large table it believes that there are none, and would read all
+// that the account has.
+const unanswered = `answer_id IS NULL`
 
 // changeKey changes a key's row under its fence, and gives the fence that the row has then.
 func (s *Store) changeKey(
@@ -57,7 +72,7 @@ func (s *Store) changeKey(
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		WITH changed AS (`+change+`
-			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND status = 'PROCESSING' AND saga_key IS NULL
+			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND `+unanswered+` AND saga_key IS NULL
 				`+condition+` RETURNING lock_version)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`'), max(lock_version) FROM changed`,
 		append([]any{held.AccountID, held.Endpoint, held.Key, held.Fence}, arguments...)...,
@@ -83,7 +98,7 @@ func (s *Store) queueHeldAnswer(batch *pgx.Batch, held idempotency.Held, answer 
 	if err != nil {
 		return err
 	}
-	batch.Queue(storeAnswer(`endpoint = $7 AND key = $8 AND lock_version = $9`)+
+	batch.Queue(storeAnswer(unanswered+` AND endpoint = $7 AND key = $8 AND lock_version = $9`)+
 		`SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM answered`,
 		held.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, held.Endpoint, held.Key, held.Fence)
 	return nil
@@ -98,12 +113,13 @@ func queueFence(batch *pgx.Batch, held *idempotency.Held) {
 	batch.Queue(`
 		WITH held AS (
 			SELECT 1 FROM idempotency_keys
-			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND status = 'PROCESSING' FOR UPDATE)
+			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND `+unanswered+` FOR UPDATE)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM held`, held.AccountID, held.Endpoint, held.Key, held.Fence)
 }
 
-// sendClaim sends the transaction that claims a key.
+// sendClaim sends the transaction that claims a key, and counts it.
 func (s *Store) sendClaim(ctx context.Context, batch *pgx.Batch, claim saga.Claim) error {
+	queueLimit(batch, claim)
 	err := s.send(ctx, batch)
 	if errors.Is(err, errLimited) {
 		return s.limited(ctx, claim)
@@ -121,8 +137,8 @@ func (s *Store) withAnswers(ctx context.Context, retention time.Duration, write 
 		SELECT paysaga_make_answers(day) FROM (
 			SELECT ((now() + $1::interval) AT TIME ZONE 'UTC')::date AS day
 			UNION SELECT (expires_at AT TIME ZONE 'UTC')::date FROM idempotency_keys WHERE status = 'PROCESSING') AS days`, retention)
-	if err != nil {
-		return fmt.Errorf("make the partition for an answer: %w", mapError(err))
+	if again := write(); !errors.Is(again, errNoPartition) || err == nil {
+		return again // also where another process was making it
 	}
-	return write()
+	return fmt.Errorf("make the partition for an answer: %w", mapError(err))
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,7 @@ var fencedWrites = map[string]func(b *bundle, held idempotency.Held) error{
 	"forget":  func(b *bundle, held idempotency.Held) error { return b.store.ForgetKey(b.ctx, held) },
 	"answer":  func(b *bundle, held idempotency.Held) error { return b.store.AnswerKey(b.ctx, held, theAnswer) },
 	"put stock": func(b *bundle, held idempotency.Held) error {
-		_, err := b.store.PutStock(b.ctx, account, "cup", 99, &held)
+		_, err := b.store.PutStock(b.ctx, account, "cup", 99, &held, nil)
 		return err
 	},
 }
@@ -190,7 +191,7 @@ func TestTakeOverWaitsForTheHoldersWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	written, taken := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := b.store.PutStock(b.ctx, account, "cup", 99, &held); written <- err }()
+	go func() { _, err := b.store.PutStock(b.ctx, account, "cup", 99, &held, nil); written <- err }()
 	b.waitForLocks(1)
 	go func() { _, err := b.store.TakeKey(b.ctx, held, lease); taken <- err }()
 	b.waitForLocks(2)
@@ -247,4 +248,34 @@ func TestHeldKeyWithoutPartition(t *testing.T) {
 	if record, _ := b.record(held); string(record.Answer.Body) != answerText {
 		t.Errorf("stored %q", record.Answer.Body)
 	}
+}
+
+// A count and the answer about it are one: whoever dies after the count has answered, and a late repeat brings nothing back.
+func TestCountAndItsAnswerAreOne(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	held := b.claimKey(lease)
+	answer := func(stock saga.Stock) (saga.Answer, error) {
+		given := theAnswer
+		given.Body = fmt.Appendf(nil, "%d on hand", stock.OnHand)
+		return given, nil
+	}
+	broken := errors.New("no answer")
+	_, err := b.store.PutStock(b.ctx, account, "cup", 50, &held, func(saga.Stock) (saga.Answer, error) { return saga.Answer{}, broken })
+	if record, _ := b.record(held); !errors.Is(err, broken) || held.Answered || record.Status != idempotency.InProgress {
+		t.Fatalf("without an answer: %v, %+v", err, record)
+	}
+	b.wantStock("cup", 10, 0)
+	_, err = b.store.PutStock(b.ctx, account, "cup", 50, &held, answer)
+	b.must(err)
+	record, _ := b.record(held)
+	if !held.Answered || record.Status != idempotency.Completed || string(record.Answer.Body) != "50 on hand" {
+		t.Errorf("record %+v", record)
+	}
+	b.wantStock("cup", 50, 0)
+	b.exec(`UPDATE stock SET on_hand = 40`)
+	if _, err := b.store.PutStock(b.ctx, account, "cup", 50, &held, answer); !errors.Is(err, saga.ErrLeaseLost) {
+		t.Errorf("the same once more: %v, want ErrLeaseLost", err)
+	}
+	b.wantStock("cup", 40, 0)
 }

@@ -16,7 +16,7 @@ import (
 
 var _ idempotency.Store = (*Store)(nil)
 
-// LookupKey reads what is stored under a key: one indexed read. ok is false for a key that was never used.
+// LookupKey reads a key's record and its answer, each by its primary key. ok is false where there is no record.
 func (s *Store) LookupKey(ctx context.Context, account, endpoint, key string) (record idempotency.Record, ok bool, err error) {
 	var sagaKey *uuid.UUID
 	var status *int
@@ -70,7 +70,7 @@ const windowOver = `(k.expires_at <= now() AND NOT EXISTS (SELECT 1 FROM sagas s
 // expired and is answered. It must be the next generation then. Whoever comes second finds nothing claimed, and its transaction
 // is undone. The key carries the fence and the lease that the saga has; a fence of zero is for a key of its own.
 func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence int64, lease time.Duration) *pgx.QueuedQuery {
-	claimed := batch.Queue(`
+	return batch.Queue(`
 		WITH claimed AS (
 			INSERT INTO idempotency_keys AS k
 				(account_id, endpoint, key, generation, fingerprint, status, locked_until, saga_key, expires_at, lock_version)
@@ -84,13 +84,14 @@ func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence in
 			RETURNING lock_version)
 		SELECT paysaga_require(count(*) = 1, '`+ruleKey+`'), max(lock_version) FROM claimed`,
 		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention, fence)
-	queueLimit(batch, claim)
-	return claimed
 }
 
 // queueLimit counts a new key against its account's limit, in the transaction that claims it: a key that is not claimed after all is
 // not counted, and any number of processes share the one count. Keys are spread evenly over a minute, and a whole minute's keys may
-// come at once (the generic cell rate algorithm). Requests of one account wait for each other at its row until they are committed.
+// come at once (the generic cell rate algorithm).
+//
+// It is the last statement of its transaction: requests of one account wait for each other at its row, and so for no longer than a commit.
+// Where the database's clock was set back, as by a failover, what was spent beyond the minute is not believed.
 func queueLimit(batch *pgx.Batch, claim saga.Claim) {
 	if claim.KeysPerMinute <= 0 {
 		return
@@ -98,12 +99,15 @@ func queueLimit(batch *pgx.Batch, claim saga.Claim) {
 	batch.Queue(`
 		WITH taken AS (
 			INSERT INTO key_limits AS l (account_id, spent_until) VALUES ($1, now() + $2::interval)
-			ON CONFLICT (account_id) DO UPDATE SET spent_until = GREATEST(l.spent_until, now()) + $2::interval
-			WHERE GREATEST(l.spent_until, now()) + $2::interval <= now() + interval '1 minute'
+			ON CONFLICT (account_id) DO UPDATE SET spent_until = `+spent+` + $2::interval
+			WHERE `+spent+` + $2::interval <= now() + interval '1 minute'
 			RETURNING 1)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLimit+`') FROM taken`,
 		claim.AccountID, time.Minute/time.Duration(claim.KeysPerMinute))
 }
+
+// spent is until when an account's keys of the last minute are spread.
+const spent = `CASE WHEN l.spent_until BETWEEN now() AND now() + interval '1 minute' THEN l.spent_until ELSE now() END`
 
 // limited says when the account may begin its next key.
 func (s *Store) limited(ctx context.Context, claim saga.Claim) error {
@@ -113,7 +117,7 @@ func (s *Store) limited(ctx context.Context, claim saga.Claim) error {
 	if err != nil {
 		return fmt.Errorf("read the limit on new keys: %w", mapError(err))
 	}
-	return &idempotency.LimitError{PerMinute: claim.KeysPerMinute, RetryAfter: max(wait, 0)}
+	return &idempotency.LimitError{PerMinute: claim.KeysPerMinute, RetryAfter: min(max(wait, 0), time.Minute)}
 }
 
 // maxGenerations bounds how often a key may have begun anew after its row was cleaned up: once a window, so for years.
@@ -136,6 +140,9 @@ func (s *Store) LastGeneration(ctx context.Context, account, endpoint, key strin
 	if err != nil {
 		return 0, fmt.Errorf("find a key's last generation: %w", mapError(err))
 	}
+	if last == maxGenerations {
+		return 0, fmt.Errorf("a key has been used for more than %d windows", maxGenerations)
+	}
 	return last, nil
 }
 
@@ -146,7 +153,7 @@ func (s *Store) queueAnswer(batch *pgx.Batch, after *saga.Saga, answer saga.Answ
 	if err != nil {
 		return err
 	}
-	batch.Queue(storeAnswer(`saga_key = $7`)+`SELECT count(*) FROM answered`,
+	batch.Queue(storeAnswer(`status = 'PROCESSING' AND saga_key = $7`)+`SELECT count(*) FROM answered`,
 		after.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, after.Key)
 	return nil
 }
@@ -157,7 +164,7 @@ func storeAnswer(which string) string {
 	return `
 	WITH key AS (
 		SELECT endpoint, key, (expires_at AT TIME ZONE 'UTC')::date AS expires_on FROM idempotency_keys
-		WHERE account_id = $1 AND status = 'PROCESSING' AND ` + which + `
+		WHERE account_id = $1 AND ` + which + `
 	), answer AS (
 		INSERT INTO idempotency_answers (account_id, expires_on, headers, body, digest)
 		SELECT $1::text, expires_on, COALESCE($2::jsonb, '{}'), $3::bytea, $4::bytea FROM key LIMIT 1 RETURNING expires_on, id
@@ -165,13 +172,13 @@ func storeAnswer(which string) string {
 		UPDATE idempotency_keys k SET status = $5, response_status = $6, answer_on = a.expires_on, answer_id = a.id,
 			completed_at = now(), locked_until = NULL
 		FROM key, answer a
-		WHERE k.account_id = $1 AND k.endpoint = key.endpoint AND k.key = key.key AND k.status = 'PROCESSING' RETURNING 1)
+		WHERE k.account_id = $1 AND k.endpoint = key.endpoint AND k.key = key.key AND k.` + unanswered + ` RETURNING 1)
 	`
 }
 
 // keep seals an answer's body, or reduces it to its digest where its endpoint's answers are not kept.
 func (s *Store) keep(endpoint string, seal []byte, answer saga.Answer) (body, digest []byte, err error) {
-	if s.digestOnly[endpoint] {
+	if s.digestOnly[endpoint] && idempotency.StatusOf(answer.Status) == idempotency.Completed { // a refusal says nothing elsewhere
 		sum := sha256.Sum256(answer.Body)
 		return nil, sum[:], nil
 	}

@@ -166,3 +166,45 @@ func TestAccountsDoNotShareTheLimit(t *testing.T) {
 		t.Error("without a limit there is one")
 	}
 }
+
+// A key that is forgotten, as nothing was done under it, has cost nothing.
+func TestForgottenKeyIsNotCounted(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	for range 3 * perMinute {
+		held, err := b.store.ClaimKey(b.ctx, limitedClaim("refused"), lease)
+		b.must(err)
+		b.must(b.store.ForgetKey(b.ctx, held))
+	}
+	if n := b.spend("after"); n != perMinute {
+		t.Errorf("%d keys are let in afterwards, want %d", n, perMinute)
+	}
+}
+
+// After a failover to a clock that is behind nobody is locked out for the difference.
+func TestLimitSurvivesAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.spend("before")
+	b.exec(`UPDATE key_limits SET spent_until = spent_until + interval '1 hour'`)
+	if n := b.spend("after"); n != perMinute {
+		t.Errorf("%d keys are let in, want %d", n, perMinute)
+	}
+}
+
+// An order that waits for its goods does not keep the account's other requests waiting.
+func TestLimitIsTakenLast(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	release := b.hold(`SELECT FROM stock WHERE sku = 'cup' FOR UPDATE`)
+	claim := limitedClaim("waits")
+	change := b.beginning(claim, cups(1))
+	waited := make(chan error, 1)
+	go func() { _, err := b.store.Begin(b.ctx, claim, change, lease); waited <- err }()
+	b.waitForLocks(1)
+	if !b.begun(limitedClaim("passes")) {
+		t.Error("another request is not let in")
+	}
+	release()
+	b.must(<-waited)
+}

@@ -97,9 +97,8 @@ func (s *Store) ListOrders(ctx context.Context, account string, filter saga.Orde
 	return sagas, s.fill(ctx, sagas)
 }
 
-// PutMetadata replaces the notes on an order that stands as it was read, claims the key of the request and stores its answer: one
-// transaction, as no provider is asked. Errors: saga.ErrKeyTaken, *idempotency.LimitError, and saga.ErrLeaseLost where the order has
-// changed since.
+// PutMetadata replaces the metadata of an order that stands as it was read, claims the key of the request and stores its answer: one
+// transaction, as no provider is asked. Errors: saga.ErrKeyTaken, *idempotency.LimitError, saga.ErrOrderChanged.
 func (s *Store) PutMetadata(
 	ctx context.Context, claim saga.Claim, read saga.Saga, metadata map[string]string, answer saga.Answer,
 ) error {
@@ -110,7 +109,7 @@ func (s *Store) PutMetadata(
 			WITH changed AS (
 				UPDATE orders SET metadata = $3, updated_at = $4
 				WHERE account_id = $1 AND id = $2 AND updated_at = $5 AND metadata = $6::jsonb RETURNING 1)
-			SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM changed`,
+			SELECT paysaga_require(count(*) = 1, '`+ruleOrder+`') FROM changed`,
 			read.AccountID, read.Order.ID, metadata, read.ReadAt, read.Order.UpdatedAt, read.Order.Metadata)
 		held := idempotency.Held{
 			AccountID: claim.AccountID, Endpoint: claim.Endpoint, Key: claim.Key, Generation: claim.Generation, Fence: firstFence,

@@ -48,6 +48,19 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
+// BenchmarkLookUpAbsent measures what every new request pays first: to find that its key is new.
+func BenchmarkLookUpAbsent(b *testing.B) {
+	store, number := newBenchStore(b)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			claim := benchClaimOf("POST /v1/orders", number.Add(1))
+			if _, ok, err := store.LookupKey(b.Context(), claim.AccountID, claim.Endpoint, claim.Key); err != nil || ok {
+				b.Fatalf("LookupKey: %v, %v", ok, err)
+			}
+		}
+	})
+}
+
 // BenchmarkClaim measures the claim of a key for a request that begins no saga.
 func BenchmarkClaim(b *testing.B) { benchClaim(b, 0) }
 
@@ -119,7 +132,7 @@ func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
 	}
 	store := postgres.New(pool, ring)
 	for i := range benchSKUs {
-		if _, err := store.PutStock(b.Context(), benchAccount, benchSKU(int64(i)), 1_000_000_000, nil); err != nil {
+		if _, err := store.PutStock(b.Context(), benchAccount, benchSKU(int64(i)), 1_000_000_000, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -129,9 +142,11 @@ func newBenchStore(b *testing.B) (*postgres.Store, *atomic.Int64) {
 
 func benchSKU(n int64) string { return fmt.Sprintf("SKU-%d", n%benchSKUs) }
 
+// benchClaimOf scatters the keys over the index, as clients' random ones are.
 func benchClaimOf(endpoint string, n int64) saga.Claim {
+	const spread = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	return saga.Claim{
-		AccountID: benchAccount, Endpoint: endpoint, Key: fmt.Sprintf("bench-key-%016d", n), Generation: 1, Retention: time.Hour,
+		AccountID: benchAccount, Endpoint: endpoint, Key: fmt.Sprintf("%016x-bench-key", uint64(n)*spread), Generation: 1, Retention: time.Hour,
 	}
 }
 

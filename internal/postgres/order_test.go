@@ -191,3 +191,32 @@ func TestListOrdersNarrows(t *testing.T) {
 		}
 	}
 }
+
+// A transaction that waited for the order's row has an older time than the one it waited for.
+func TestUpdatedAtNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.confirmed("order")
+	b.exec(`UPDATE orders SET updated_at = now() + interval '1 minute'`)
+	before := b.load(order).Order.UpdatedAt
+	b.refund(order, "refund", 300)
+	if after := b.load(order).Order.UpdatedAt; after.Before(before) {
+		t.Errorf("it went from %s to %s", before, after)
+	}
+}
+
+// Of an endpoint whose bodies are not kept, a refusal is kept whole: it can be read nowhere else.
+func TestRefusalsAreKeptWhole(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.store.KeepDigestsOnly([]string{claimOf("any").Endpoint})
+	for name, status := range map[string]int{"done": 200, "refused": 409} {
+		held, err := b.store.ClaimKey(b.ctx, claimOf(name), lease)
+		b.must(err)
+		b.must(b.store.AnswerKey(b.ctx, held, saga.Answer{Status: status, Body: []byte(answerText)}))
+		record, _ := b.record(held)
+		if whole := string(record.Answer.Body) == answerText; whole != (status == 409) {
+			t.Errorf("%s: %+v", name, record)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func listPartitions(ctx context.Context, connection *pgx.Conn) (upkeep.Partition
 	rows, err := connection.Query(ctx, `
 		SELECT (now() AT TIME ZONE 'UTC')::date, c.relname, bounds[1]::date, bounds[2]::date,
 			CASE WHEN i.inhrelid IS NULL THEN 'detached' WHEN i.inhdetachpending THEN 'detaching' ELSE 'attached' END, `+
-		rowsOfTable+`, pg_total_relation_size(c.oid)
+		rowsOfTable+`, COALESCE(pg_total_relation_size(c.oid), 0) -- of a table that is being dropped
 		FROM pg_class c
 		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'idempotency_answers'::regclass
 		LEFT JOIN pg_stat_all_tables t ON t.relid = c.oid
@@ -211,8 +211,9 @@ func heldError(ctx context.Context, err error) error {
 	const (
 		lockNotAvailable = "55P03"
 		queryCanceled    = "57014" // by statement_timeout, as the context goes on
+		notInThatState   = "55000" // another partition's detachment waits for an old transaction
 	)
-	if pg.Code == lockNotAvailable || pg.Code == queryCanceled {
+	if pg.Code == lockNotAvailable || pg.Code == queryCanceled || pg.Code == notInThatState {
 		return upkeep.ErrHeld
 	}
 	return fmt.Errorf("drop partition: %w", mapError(err))

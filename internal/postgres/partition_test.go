@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -268,5 +269,54 @@ func TestUpkeepLeavesTablesOfOthers(t *testing.T) {
 	b.replays(claimOf("open"))
 	if n := b.count(`SELECT count(*) FROM pg_class WHERE relname IN ('idempotency_answers_20209999', 'idempotency_answers_archive')`); n != 2 {
 		t.Errorf("%d of the other tables are left", n)
+	}
+}
+
+// Of two that need a partition at the same moment one makes it, and the other finds it there.
+func TestPartitionIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	const week = `DATE '2031-01-01'`
+	tx, err := b.pool.Begin(b.ctx)
+	b.must(err)
+	made := func(q interface {
+		QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	},
+	) (made bool, err error) {
+		err = q.QueryRow(b.ctx, `SELECT paysaga_make_answers(`+week+`)`).Scan(&made)
+		return made, err //nolint:wrapcheck // looked at by the test
+	}
+	if first, err := made(tx); err != nil || !first {
+		t.Fatalf("first: %t, %v", first, err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		again, err := made(b.pool)
+		if again {
+			err = errors.New("it was made twice")
+		}
+		second <- err
+	}()
+	b.waitForLocks(1)
+	b.must(tx.Commit(b.ctx))
+	if err := <-second; err != nil {
+		t.Errorf("second: %v", err)
+	}
+}
+
+// A partition that somebody detached before its week was over is attached again by whoever needs it.
+func TestDetachedPartitionIsAttachedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	s := b.apply(b.outcome(b.begin("before"), saga.CallCharge, succeeded))
+	var partition string
+	b.must(b.pool.QueryRow(b.ctx, `SELECT tableoid::regclass::text FROM idempotency_answers`).Scan(&partition))
+	b.exec(`ALTER TABLE idempotency_answers DETACH PARTITION ` + partition)
+	b.apply(b.outcome(b.begin("after"), saga.CallCharge, succeeded))
+	for _, name := range []string{"before", "after"} {
+		b.replays(claimOf(name))
+	}
+	if s.State != saga.Completed {
+		t.Errorf("it is %s", s.State)
 	}
 }

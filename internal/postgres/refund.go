@@ -101,7 +101,7 @@ func (s *Store) queueRefundChange(batch *pgx.Batch, after *saga.Saga, change sag
 const moveSums = `
 	UPDATE orders o SET refunding_amount = o.refunding_amount + $3, refunded_amount = o.refunded_amount + $4,
 		payment_status = CASE o.refunded_amount + $4 WHEN 0 THEN 'captured' WHEN o.captured_amount THEN 'refunded'
-			ELSE 'partially_refunded' END, updated_at = now()`
+			ELSE 'partially_refunded' END, updated_at = GREATEST(o.updated_at, now())`
 
 // movedSums returns the order's row as moveSums left it in "moved".
 const movedSums = `

@@ -26,7 +26,7 @@ func ringOf(t *testing.T, keys ...string) *seal.Ring {
 // withRing is the same database with other keys.
 func (b *bundle) withRing(keys ...string) *bundle {
 	b.t.Helper()
-	return &bundle{t: b.t, ctx: b.ctx, pool: b.pool, store: postgres.New(b.pool, ringOf(b.t, keys...))}
+	return &bundle{t: b.t, ctx: b.ctx, pool: b.pool, store: postgres.New(b.pool, ringOf(b.t, keys...)), log: b.log}
 }
 
 // sealEverything makes something of each sort that is sealed, several of the answers, and gives the orders.

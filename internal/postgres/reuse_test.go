@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -23,7 +22,7 @@ type guarded struct {
 func (b *bundle) guarded(policy idempotency.Policy) guarded {
 	b.t.Helper()
 	guard, err := idempotency.NewGuard(idempotency.Config{
-		Store: b.store, Policy: policy, Lease: lease, Meter: idempotency.NoMeter{}, Logger: slog.New(slog.DiscardHandler),
+		Store: b.store, Policy: policy, Lease: lease, Logger: b.log.Logger(),
 	})
 	if err != nil {
 		b.t.Fatal(err)

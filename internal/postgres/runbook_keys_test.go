@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -105,22 +104,4 @@ func TestRunbookMendsPartitions(t *testing.T) {
 		t.Errorf("it is %+v", now)
 	}
 	b.replays(claimOf("open"))
-}
-
-// The alert rules link to these.
-func TestRunbookHasTheSectionsOfAlerts(t *testing.T) {
-	t.Parallel()
-	raw, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := string(raw)
-	for _, heading := range []string{
-		"First look", "A key that stays PROCESSING", "Split brain", "Partitions", "Provider divergence", "Key flooding", "Fingerprint mismatches",
-		"The provider does not answer", "Changing the encryption keys",
-	} {
-		if !strings.Contains(sections, "\n## "+heading+"\n") {
-			t.Errorf("there is no section %q", heading)
-		}
-	}
 }

@@ -172,7 +172,7 @@ func TestRunbookProcedures(t *testing.T) { //nolint:tparallel // its parts come 
 	for name, test := range reviews { //nolint:paralleltest // see above
 		for procedure, want := range test.fits {
 			t.Run(name+"/"+procedure, func(t *testing.T) {
-				b := &bundle{t: t, ctx: t.Context(), pool: shared.pool, store: shared.store}
+				b := &bundle{t: t, ctx: t.Context(), pool: shared.pool, store: shared.store, log: shared.log}
 				b.empty()
 				s := b.inReview(name, test)
 				if procedure == slices.Min(slices.Collect(maps.Keys(test.fits))) { // once for each review

@@ -12,23 +12,42 @@ import (
 	"paysaga/saga"
 )
 
-// PutStock sets how much of a SKU is on hand; a new SKU begins with it. With a held key, only while that is held. Errors:
-// saga.ErrStockReserved, saga.ErrLeaseLost.
-func (s *Store) PutStock(ctx context.Context, account, sku string, onHand int64, held *idempotency.Held) (saga.Stock, error) {
+// PutStock sets how much of a SKU is on hand; a new SKU begins with it. With a held key, only while that is held; and with an answer
+// to it as well, that is stored in the same transaction. Errors: saga.ErrStockReserved, saga.ErrLeaseLost.
+func (s *Store) PutStock(
+	ctx context.Context, account, sku string, onHand int64, held *idempotency.Held, answer func(saga.Stock) (saga.Answer, error),
+) (saga.Stock, error) {
 	var stock saga.Stock
-	batch := &pgx.Batch{}
-	queueFence(batch, held)
-	batch.Queue(`
-		INSERT INTO stock (account_id, sku, on_hand) VALUES ($1, $2, $3)
-		ON CONFLICT (account_id, sku) DO UPDATE SET on_hand = EXCLUDED.on_hand, updated_at = now()
-		RETURNING sku, on_hand, reserved, updated_at`, account, sku, onHand,
-	).QueryRow(func(row pgx.Row) error { return row.Scan(&stock.SKU, &stock.OnHand, &stock.Reserved, &stock.UpdatedAt) })
-	err := s.send(ctx, batch)
+	put := func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		queueFence(batch, held)
+		batch.Queue(`
+			INSERT INTO stock (account_id, sku, on_hand) VALUES ($1, $2, $3)
+			ON CONFLICT (account_id, sku) DO UPDATE SET on_hand = EXCLUDED.on_hand, updated_at = now()
+			RETURNING sku, on_hand, reserved, updated_at`, account, sku, onHand,
+		).QueryRow(func(row pgx.Row) error { return row.Scan(&stock.SKU, &stock.OnHand, &stock.Reserved, &stock.UpdatedAt) })
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil || held == nil || answer == nil {
+			return err //nolint:wrapcheck // mapped below
+		}
+		given, err := answer(stock)
+		if err != nil {
+			return err
+		}
+		batch = &pgx.Batch{}
+		if err := s.queueHeldAnswer(batch, *held, given); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, batch).Close() //nolint:wrapcheck // mapped below
+	}
+	err := s.withAnswers(ctx, 0, func() error { return mapError(pgx.BeginFunc(ctx, s.pool, put)) })
 	if errors.Is(err, errOutOfStock) {
 		return saga.Stock{}, saga.ErrStockReserved
 	}
 	if err != nil {
 		return saga.Stock{}, fmt.Errorf("put stock: %w", err)
+	}
+	if held != nil && answer != nil {
+		held.Answered = true
 	}
 	return stock, nil
 }

@@ -108,13 +108,13 @@ func TestPutStockKeepsWhatIsReserved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.begin("held")
-	if _, err := b.store.PutStock(b.ctx, account, "cup", 1, nil); !errors.Is(err, saga.ErrStockReserved) {
+	if _, err := b.store.PutStock(b.ctx, account, "cup", 1, nil, nil); !errors.Is(err, saga.ErrStockReserved) {
 		t.Errorf("fewer than reserved: %v, want ErrStockReserved", err)
 	}
-	if _, err := b.store.PutStock(b.ctx, account, "new", -1, nil); !errors.Is(err, saga.ErrStockReserved) {
+	if _, err := b.store.PutStock(b.ctx, account, "new", -1, nil, nil); !errors.Is(err, saga.ErrStockReserved) {
 		t.Errorf("fewer than none: %v, want ErrStockReserved", err)
 	}
-	stock, err := b.store.PutStock(b.ctx, account, "cup", 2, nil)
+	stock, err := b.store.PutStock(b.ctx, account, "cup", 2, nil, nil)
 	if err != nil || stock.OnHand != 2 || stock.Reserved != 2 {
 		t.Errorf("as many as reserved: %+v, %v", stock, err)
 	}

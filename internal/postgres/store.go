@@ -109,6 +109,7 @@ const (
 	ruleSKU         = "unknown_sku"
 	ruleRefundable  = "not_refundable"
 	ruleLimit       = "key_limit"
+	ruleOrder       = "order_changed"
 )
 
 var (
@@ -160,6 +161,8 @@ func brokenRule(rule string) error {
 		return errOverRefund
 	case ruleLimit:
 		return errLimited
+	case ruleOrder:
+		return saga.ErrOrderChanged
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func (b *bundle) keyIsThere(key string) bool {
 func (b *bundle) worker(keepExpired bool) *upkeep.Worker {
 	b.t.Helper()
 	worker, err := upkeep.New(upkeep.Config{
-		Store: b.store, Interval: time.Hour, Retention: 30 * 24 * time.Hour, KeepExpired: keepExpired, Logger: slog.New(slog.DiscardHandler),
+		Store: b.store, Interval: time.Hour, Retention: 30 * 24 * time.Hour, KeepExpired: keepExpired, Logger: b.log.Logger(),
 	})
 	if err != nil {
 		b.t.Fatal(err)

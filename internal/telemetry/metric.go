@@ -36,16 +36,20 @@ const (
 	keysLimited           = "idempotency.keys_limited"
 	orphanReclaims        = "idempotency.orphan_reclaims"
 
-	storeSize           = "idempotency.store_size"
-	processingOverdue   = "idempotency.processing_overdue"
-	partitionsAhead     = "idempotency.answer_partitions_ahead_days"
-	keysCleaned         = "idempotency.keys_cleaned"
-	partitionsDropped   = "idempotency.partitions_dropped"
-	upkeepLastSuccess   = "idempotency.upkeep_last_success_timestamp_seconds"
-	openSagas           = "saga.open"
-	httpServerDuration  = "http.server.request.duration"
-	httpClientDuration  = "http.client.request.duration"
-	paysagaBuild        = "paysaga.build_info"
+	storeSize          = "idempotency.store_size"
+	processingOverdue  = "idempotency.processing_overdue"
+	partitionsAhead    = "idempotency.answer_partitions_ahead_days"
+	keysCleaned        = "idempotency.keys_cleaned"
+	partitionsDropped  = "idempotency.partitions_dropped"
+	upkeepLastSuccess  = "idempotency.upkeep_last_success_timestamp_seconds"
+	openSagas          = "saga.open"
+	httpServerDuration = "http.server.request.duration"
+	httpClientDuration = "http.client.request.duration"
+	paysagaBuild       = "paysaga.build_info"
+)
+
+// The labels' names.
+const (
 	labelAccount        = "account"
 	labelBy             = "by"
 	labelEndpoint       = "endpoint"
@@ -73,19 +77,21 @@ func guardMetrics() []Metric {
 		{
 			Name: duplicatesBlocked, Kind: Counter, Unit: "{request}", Labels: []string{labelEndpoint, labelHow},
 			Description: "Repeats that were not carried out again: answered from store (how=replayed), or refused while the first one " +
-				"was at work (how=in_progress).",
+				"was at work (how=in_progress). In log_only: those that would have been.",
 		},
 		{
-			Name: lockTimeouts, Kind: Counter, Unit: "{lease}", Labels: []string{labelEndpoint},
-			Description: "Leases that ran out before their holder had stored an answer: its process died, hung, or was cut off from the database.",
+			Name: lockTimeouts, Kind: Counter, Unit: "{request}", Labels: []string{labelEndpoint},
+			Description: "Holders that came to store their answer and found their request taken over: their process hung, or was cut off from " +
+				"the database. One that died does not come back: it shows as `orphan_reclaims` alone.",
 		},
 		{
 			Name: fingerprintMismatches, Kind: Counter, Unit: "{request}", Labels: []string{labelEndpoint},
-			Description: "Requests refused as their key stands for another intent: a client makes its keys wrongly, or changes what it repeats.",
+			Description: "Requests refused as their key stands for another intent: a client makes its keys wrongly, or changes what it repeats. " +
+				"In log_only: those that would have been.",
 		},
 		{
 			Name: processingDuration, Kind: Histogram, Unit: "ms", Labels: []string{labelEndpoint, labelStatus}, Buckets: processingBuckets(),
-			Description: "Time from claiming a key to its answer (status=COMPLETED or FAILED), or to giving it up unused (released).",
+			Description: "Time from claiming a key to its answer (status=COMPLETED or FAILED), or to leaving it to its repeat (released).",
 		},
 		{
 			Name: keysCreated, Kind: Counter, Unit: "{key}", Labels: []string{labelAccount},
@@ -116,7 +122,7 @@ func upkeepMetrics() []Metric {
 		},
 		{
 			Name: partitionsAhead, Kind: Gauge, Unit: "d",
-			Description: "Days for which new answers will still find a partition that is there; 0: the next one must be made by a request.",
+			Description: "Days for which the answers of new keys find a partition; at 0 or less a request makes it.",
 		},
 		{
 			Name: keysCleaned, Kind: Counter, Unit: "{key}",

@@ -109,7 +109,7 @@ func (e *InUseError) Error() string {
 type Meter interface {
 	SetStoreSize(table string, rows int64)
 	SetProcessingOverdue(keys int64)
-	// SetPartitionsAhead: for so many days the answers of new keys will still find a partition. It is below zero where they do not now.
+	// SetPartitionsAhead: for so many days the answers of new keys find a partition; at 0 or less a request makes it.
 	SetPartitionsAhead(days int64)
 	SetOpenSagas(state string, sagas int64)
 	KeysCleaned(keys int64)

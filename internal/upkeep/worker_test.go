@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/upkeep"
 )
 
@@ -107,7 +108,7 @@ func (m meter) Succeeded(time.Time)                    { m["succeeded"]++ }
 func newWorker(t *testing.T, c upkeep.Config) *upkeep.Worker {
 	t.Helper()
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = hygiene.New(t).Logger()
 	}
 	c.Interval, c.Retention = time.Hour, 30*24*time.Hour
 	worker, err := upkeep.New(c)

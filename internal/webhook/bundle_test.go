@@ -1,10 +1,8 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"paysaga/internal/hygiene"
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
@@ -46,7 +45,7 @@ type bundle struct {
 	parsers map[string]webhook.Parser
 	inbox   *webhook.Inbox
 	url     string
-	log     *lockedBuffer
+	log     *hygiene.Book
 	payPal  *payPalCertificate
 }
 
@@ -56,7 +55,10 @@ func newBundle(t testing.TB) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bundle{t: t, pool: pgtest.New(t), runner: &fakeRunner{}, log: &lockedBuffer{}, payPal: newPayPalCertificate(t)}
+	b := &bundle{t: t, pool: pgtest.New(t), runner: &fakeRunner{}, log: hygiene.New(t), payPal: newPayPalCertificate(t)}
+	for _, secret := range []string{stripeSecret, adyenKey} {
+		b.log.Secret("a webhook's secret", secret)
+	}
 	b.store = &watchedStore{Store: postgres.New(b.pool, ring), settled: make(chan settlement, 1000)}
 	stripeHook, err := stripe.NewWebhook(stripe.WebhookConfig{Secrets: []string{stripeSecret}})
 	if err != nil {
@@ -85,7 +87,7 @@ func (b *bundle) newInbox() *webhook.Inbox {
 	endpoints["adyen"] = webhook.Endpoint{Parser: b.parsers["adyen"], Accepted: adyen.Accepted}
 	inbox, err := webhook.New(webhook.Config{
 		Store: b.store, Runner: b.runner, Endpoints: endpoints, Lease: time.Minute, Interval: 10 * time.Millisecond, Concurrency: 8,
-		Logger: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger: b.log.Logger(),
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -162,6 +164,10 @@ func (b *bundle) send(m message) reply {
 		b.t.Fatal(err)
 	}
 	maps.Copy(request.Header, m.header)
+	b.log.Body("a webhook", m.body)
+	for _, name := range []string{"Stripe-Signature", "Paypal-Transmission-Sig"} {
+		b.log.Secret("a webhook's signature", request.Header.Get(name))
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		b.t.Fatal(err)
@@ -273,22 +279,4 @@ func (b *bundle) wantNext(status webhook.Status, failed bool) settlement {
 		b.t.Errorf("%s is %s, failed %t (%s); want %s, %t", s.event.Notice.ID, s.result.Status, s.result.Failed, s.result.Reason, status, failed)
 	}
 	return s
-}
-
-// lockedBuffer is a log that can be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

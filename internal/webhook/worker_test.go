@@ -308,7 +308,7 @@ func TestParkedIsKept(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM webhook_events WHERE last_error = $1 AND saga_key IS NOT NULL`, errBroken.Error()); n != 1 {
 		t.Error("the reason or the saga is not kept")
 	}
-	if log := b.log.String(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "evt_1") {
+	if log := b.log.String(); !strings.Contains(log, `"level":"ERROR"`) || !strings.Contains(log, "evt_1") {
 		t.Errorf("the log does not tell of it: %s", log)
 	}
 	b.accepted(m)

@@ -40,9 +40,11 @@ func (p ProblemType) Repeat() string {
 	switch {
 	case p.Status == http.StatusConflict && !p.Passes && !p.Final:
 		return "Not unchanged: the order does not stand as the request supposes, and will not by waiting."
-	case p.Passes, p.Status == http.StatusTooManyRequests, p.Status >= http.StatusInternalServerError:
-		return "Yes: the same request, and for a POST the same `Idempotency-Key`, once the seconds of `Retry-After` have passed " +
+	case p.Slug == "request-in-progress", p.Status >= http.StatusInternalServerError:
+		return "Yes: the same request, with the same `Idempotency-Key` if it has one, once the seconds of `Retry-After` have passed " +
 			"when it is given. An earlier one may have begun its work; under a new key that could be done twice."
+	case p.Passes, p.Status == http.StatusTooManyRequests:
+		return "Yes: the same request, with the same `Idempotency-Key`, once the seconds of `Retry-After` have passed."
 	case p.Final, p.Status == http.StatusGone:
 		return "Not unchanged: the same request with the same `Idempotency-Key` gets the same answer again."
 	default:
