@@ -6,10 +6,10 @@ GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
 # Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
 STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help run demo contract test alerts lint generate verify bench build clean
+.PHONY: help run demo contract test properties stopped scale alerts lint generate verify bench build clean
 
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 run: build ## Start a development server: private PostgreSQL, provider sandbox, demo stock and key
 	@exec bin/paysaga dev $(ARGS)
@@ -32,6 +32,15 @@ test: ## Run all tests, with the race detector where a C compiler is found
 
 lint: ## Check style, import rules and common mistakes
 	$(GOLANGCI_LINT) run $(ARGS) ./...
+
+properties: ## Check fingerprints, sagas and whole lives of payments against random requests; ARGS="-rapid.checks=1000" for more
+	go test -count 1 $(ARGS) ./internal/httpapi ./saga ./internal/lifecycle -run 'Fingerprint|AnySequence|AnyInterleaving|Interleavings'
+
+stopped: ## Stop servers in the middle of requests (SIGSTOP), let others take over, and wake them up again
+	go test -count 1 -run TestStopped $(ARGS) ./cmd/paysaga
+
+scale: ## Measure what ten million keys cost, beside an empty table: takes long and some 10 GB of disk
+	go test -tags scale -run TestTenMillionKeys -count 1 -timeout 120m -v $(ARGS) ./internal/postgres
 
 alerts: ## Check the alert rules and run their tests
 	@go -C tools/alerts run . ../../deploy/prometheus/paysaga.rules.test.yml

@@ -52,7 +52,8 @@ SKU of the run's own. What needs more than HTTP is not shown then: faults and le
 --other-api-key, and what is about settings, crashes and the clock a system of its own.
 
 Keys are best given in the environment: PAYSAGA_SERVER, PAYSAGA_API_KEY and PAYSAGA_OTHER_API_KEY stand in for the flags of the same
-names. It takes half a minute, and gives up after --timeout.
+names. It takes half a minute, and gives up after --timeout. Where the server limits new keys it waits as long as that says; what
+--timeout leaves no time for is not shown.
 
 Exit codes: 0 all that was shown held, 1 something did not or the run was interrupted, 2 it was called wrongly.`,
 		Example: `  paysaga contract
@@ -91,7 +92,19 @@ func (o *contractOptions) addTo(command *cobra.Command) {
 	for _, name := range []string{"server", "api-key", "other-api-key", "sandbox", "timeout"} {
 		_ = command.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
-	_ = command.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(scenarioNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("only", completeScenarios)
+}
+
+// completeScenarios completes the last name of a list. A candidate is the whole list, as the shell replaces the whole word.
+func completeScenarios(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var candidates []string
+	for _, name := range scenarioNames() {
+		if !slices.Contains(strings.Split(before, ","), name) && strings.HasPrefix(before+name, typed) {
+			candidates = append(candidates, before+name)
+		}
+	}
+	return candidates, cobra.ShellCompDirectiveNoFileComp
 }
 
 // complete fills in what the environment or a dev.json says, and refuses what does not fit together.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -199,21 +200,21 @@ const (
 // the pauses that it asks for, so that repeats meet.
 func insist(ctx context.Context, c client, key string, order any) (answer response, told []response, err error) {
 	const pause = 100 * time.Millisecond
+	answer, err = c.place(ctx, key, order) // it may wait for the limit on new keys, for longer than the repeats may take
 	ctx, cancel := context.WithTimeoutCause(ctx, insistLimit, fmt.Errorf("%s are over", insistLimit))
 	defer cancel()
-	for silent := 0; silent < maxSilent; silent++ {
-		answer, err = c.place(ctx, key, order)
-		if err == nil && !answer.passes() {
-			return answer, told, nil
-		}
-		if err == nil {
+	for silent := 1; ; silent++ {
+		switch {
+		case err == nil && !answer.passes(), errors.Is(err, errKeysLimited), err != nil && silent == maxSilent:
+			return answer, told, err
+		case err == nil:
 			told, silent = append(told, answer), 0
 		}
 		if wait(ctx, pause) != nil {
 			return answer, told, fmt.Errorf("no final answer under key %s, the last was %s: %w", key, answer, context.Cause(ctx))
 		}
+		answer, err = c.place(ctx, key, order)
 	}
-	return answer, told, err
 }
 
 // awaitOrder asks for an order until it is as wanted.

@@ -22,10 +22,12 @@ import (
 const (
 	// maxContractRequests is three times what all scenarios send, so that one that does not end stops.
 	maxContractRequests = 3000
-	// maxKeyWaits bounds how often a request waits because the server limits new keys, longestKeyWait how long.
-	maxKeyWaits    = 5
-	longestKeyWait = 3 * time.Second
+	// afterKeyWait is what has to be left of the run's time after a wait for the limit on new keys: most scenarios end within it.
+	afterKeyWait = 5 * time.Second
 )
+
+// errKeysLimited: the server limits new keys, and lets the next one begin when the run is over. It breaks no promise.
+var errKeysLimited = errors.New("the server limits new keys")
 
 // sender carries the requests of a run, and counts them.
 type sender struct {
@@ -112,17 +114,22 @@ func (c client) putStock(ctx context.Context, sku string) error {
 	return err
 }
 
-// send sends a request once, or again where it waits for the limit on new keys.
+// send sends a request once, or again where it waits for the limit on new keys: each time as long as the server says, as long as the
+// run has time. The error is errKeysLimited where it has not.
 func (c client) send(ctx context.Context, m message) (response, error) {
-	for waits := 0; ; waits++ {
+	for {
 		answer, err := c.sendOnce(ctx, m)
 		if err != nil {
 			return answer, fmt.Errorf("%s %s: %w", m.method, m.path, err)
 		}
-		if !c.patient || answer.status != http.StatusTooManyRequests || waits == maxKeyWaits {
+		if !c.patient || answer.status != http.StatusTooManyRequests {
 			return answer, nil
 		}
-		if err := wait(ctx, min(max(answer.retryAfter(), time.Second), longestKeyWait)); err != nil {
+		pause := max(answer.retryAfter(), time.Second)
+		if until, bound := ctx.Deadline(); bound && time.Until(until) < pause+afterKeyWait {
+			return answer, errKeysLimited
+		}
+		if err := wait(ctx, pause); err != nil {
 			return answer, err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -82,7 +83,7 @@ func (r *contractRun) lacks(n need) bool {
 	return false
 }
 
-// see plays a scenario. An error of it is a promise that did not hold, as a problem is.
+// see plays a scenario. An error of it is a promise that did not hold, as a problem is; but not that the server limits new keys.
 func (r *contractRun) see(ctx context.Context, s scenario) sighting {
 	seen := sighting{Name: s.name, ClientSees: s.sees}
 	if r.lacks(s.needs) {
@@ -90,13 +91,19 @@ func (r *contractRun) see(ctx context.Context, s scenario) sighting {
 		return seen
 	}
 	begun := time.Now()
-	if err := s.play(ctx, r, &seen); err != nil {
+	err := s.play(ctx, r, &seen)
+	limited := errors.Is(err, errKeysLimited)
+	if err != nil && !limited {
 		seen.Problems = append(seen.Problems, err.Error())
 	}
 	seen.DurationMS = time.Since(begun).Milliseconds()
-	seen.Result = resultHeld
-	if len(seen.Problems) > 0 {
+	switch {
+	case len(seen.Problems) > 0:
 		seen.Result = resultBroken
+	case limited:
+		seen.Result, seen.NotShown = resultNotShown, errKeysLimited.Error()+"; give it more --timeout"
+	default:
+		seen.Result = resultHeld
 	}
 	return seen
 }

@@ -26,7 +26,8 @@ anew what another key than the first of PAYSAGA_ENCRYPTION_KEYS has sealed. Then
 Servers may run meanwhile, once all of them have the new key in front: what they write wins. It may be interrupted and run again at
 any time. What no key opens is named, by its place, and the exit code is 1.
 
-The database is the one that DATABASE_URL names, or that of a running "paysaga dev".`,
+The keys are the servers': PAYSAGA_ENCRYPTION_KEYS or PAYSAGA_ENCRYPTION_KEYS_FILE, the new one in front. The database is the one that
+DATABASE_URL names. Where that is not set, both are those of a running "paysaga dev".`,
 		Example: "  paysaga reseal --plan\n  paysaga reseal",
 		Args:    cobra.NoArgs,
 	}

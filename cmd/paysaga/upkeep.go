@@ -60,7 +60,6 @@ PAYSAGA_EXPIRED_KEYS must be those of the servers.`,
 
 // newUpkeep makes the worker that keeps the tables of keys and answers in shape.
 func newUpkeep(store *postgres.Store, c config.Config, meter upkeep.Meter, logger *slog.Logger) (*upkeep.Worker, error) {
-	const unused = time.Minute // by a command that does it once, and has no interval
 	worker, err := upkeep.New(upkeep.Config{
 		Store: store, Interval: c.UpkeepInterval, Retention: c.Retention,
 		KeepExpired: c.Idempotency.ExpiredKeys == string(idempotency.ExpiredReject), Meter: meter, Logger: logger,
@@ -83,11 +82,13 @@ func doUpkeep(cmd *cobra.Command, worker *upkeep.Worker, plan upkeep.Plan, asJSO
 			"busy": report.Busy, "partitions_made": report.Made,
 			"keys_deleted": report.Deleted, "more_keys": report.MoreKeys, "answers_kept": report.Kept,
 			"partitions_dropped": notNil(report.Dropped), "partitions_refused": refusals(report), "limits_deleted": report.Limits,
-			"days_ahead": report.DaysAhead, "rows": report.Figures.Rows, "overdue": report.Figures.Overdue,
+			"days_ahead": report.ForNew, "partitions_until": report.End.Format(time.DateOnly),
+			"rows": report.Figures.Rows, "overdue": report.Figures.Overdue,
 		})
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "partitions made: %d; there are enough for %d days\n", report.Made, report.DaysAhead)
+	fmt.Fprintf(out, "partitions made: %d\n", report.Made)
+	tellAhead(out, report.ForNew, report.End)
 	fmt.Fprintf(out, "expired keys deleted: %d", report.Deleted)
 	if report.MoreKeys {
 		fmt.Fprint(out, "; there are more, run it again")
@@ -102,6 +103,11 @@ func doUpkeep(cmd *cobra.Command, worker *upkeep.Worker, plan upkeep.Plan, asJSO
 		fmt.Fprintf(out, "%s stays: %s\n", refusal.Partition, refusal.Reason)
 	}
 	return nil
+}
+
+// tellAhead tells the number of the metric answer_partitions_ahead_days, in its words.
+func tellAhead(out io.Writer, days int, end time.Time) {
+	fmt.Fprintf(out, "days for which the answers of new keys find a partition: %d; the last one ends on %s\n", days, end.Format(time.DateOnly))
 }
 
 func refusals(report upkeep.Report) []map[string]string {
@@ -137,13 +143,27 @@ func newUpkeepPartitionsCommand(dir *string) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "partitions", Short: "List the partitions of answers, with their sizes", Args: cobra.NoArgs,
+		Long: `Lists the partitions of answers, one for each week in which keys' windows end, oldest first.
+
+  FROM, TO     the week: the first day, and the first one that is not in it
+  STATE        over (its keys have expired: the next upkeep drops it), now, or ahead
+  ATTACHMENT   attached; detaching, where that was interrupted, and detached are on their way to being dropped
+  ROWS, KIB    estimated answers, and the size with indexes
+
+At the end it tells for how many days the answers of new keys find a partition, as the metric answer_partitions_ahead_days does.
+
+The database is the one that DATABASE_URL names, or that of a running "paysaga dev". PAYSAGA_RETENTION must be that of the servers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(cmd.Context(), *dir, func(store *postgres.Store) error {
+			c, err := loadPart(*dir, config.LoadUpkeep)
+			if err != nil {
+				return err
+			}
+			return withStoreOf(cmd.Context(), c, func(store *postgres.Store) error {
 				partitions, err := store.ListPartitions(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return printPartitions(cmd, partitions, asJSON)
+				return printPartitions(cmd, partitions, c.Retention, asJSON)
 			})
 		},
 	}
@@ -151,7 +171,7 @@ func newUpkeepPartitionsCommand(dir *string) *cobra.Command {
 	return command
 }
 
-func printPartitions(cmd *cobra.Command, partitions upkeep.Partitions, asJSON bool) error {
+func printPartitions(cmd *cobra.Command, partitions upkeep.Partitions, retention time.Duration, asJSON bool) error {
 	type row struct {
 		Name       string            `json:"name"`
 		From       string            `json:"from"`
@@ -168,7 +188,9 @@ func printPartitions(cmd *cobra.Command, partitions upkeep.Partitions, asJSON bo
 		})
 	}
 	if asJSON {
-		return printJSON(cmd, map[string]any{"partitions": list, "days_ahead": partitions.DaysAhead()})
+		return printJSON(cmd, map[string]any{
+			"partitions": list, "days_ahead": partitions.DaysForNewKeys(retention), "partitions_until": partitions.End().Format(time.DateOnly),
+		})
 	}
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PARTITION\tFROM\tTO\tSTATE\tATTACHMENT\tROWS\tKIB")
@@ -178,7 +200,7 @@ func printPartitions(cmd *cobra.Command, partitions upkeep.Partitions, asJSON bo
 	if err := table.Flush(); err != nil {
 		return err //nolint:wrapcheck // standard output
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "enough for %d days\n", partitions.DaysAhead())
+	tellAhead(cmd.OutOrStdout(), partitions.DaysForNewKeys(retention), partitions.End())
 	return nil
 }
 
@@ -216,15 +238,18 @@ func loadPart(dir string, load func(environ []string) (config.Config, error)) (c
 
 func notNil(list []string) []string { return append([]string{}, list...) }
 
-// bar is a progress that leaps: it is told how far things are. Of nothing there is none.
+// bar is a progress that leaps: it is told how far things are. Of little there is none.
 type bar struct {
 	*progress
 
 	at int64
 }
 
+// fewRows take less than a second.
+const fewRows = 1000
+
 func newBar(errOut io.Writer, what string, total int64) *bar {
-	if total == 0 {
+	if total <= fewRows {
 		return &bar{}
 	}
 	return &bar{progress: newScreen(io.Discard, errOut, false).progress(what, int(total))}

@@ -61,8 +61,6 @@ func oneTransaction(e keyedEndpoint) string {
 }
 
 // The behaviours of an endpoint come one after the other, as they look at what each leaves behind.
-//
-//nolint:tparallel // see above
 func TestContractTable(t *testing.T) {
 	t.Parallel()
 	endpoints := keyedEndpoints()

@@ -156,7 +156,7 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 			if generation, err = g.nextGeneration(ctx, call); err != nil {
 				return Result{}, err
 			}
-		case errors.Is(err, saga.ErrKeyTaken), errors.Is(err, saga.ErrLeaseLost), errors.Is(err, saga.ErrAnswered):
+		case errors.Is(err, saga.ErrKeyTaken), isOvertaken(err):
 			overtaken = overtaken || result.overtaken
 		default:
 			result.overtaken = overtaken
@@ -165,6 +165,9 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 	}
 	return Result{overtaken: overtaken}, &InProgressError{}
 }
+
+// isOvertaken tells that somebody else has the request now, or has answered it.
+func isOvertaken(err error) bool { return errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) }
 
 // nextGeneration is for a key whose record was cleaned up, while what it began is still there.
 func (g *Guard) nextGeneration(ctx context.Context, call Call) (int, error) {
@@ -223,7 +226,7 @@ func (g *Guard) begin(ctx context.Context, call Call, work Work, generation int)
 		g.Meter.KeyLimited(call.AccountID, call.Endpoint)
 	}
 	result := Result{Answer: answer}
-	if errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) { // in resume, where these can be a lost race as well, nothing is counted
+	if isOvertaken(err) { // in resume, where it can be a lost race as well, nothing is counted
 		result.overtaken = true
 		g.Meter.LockTimeout(call.Endpoint)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paysaga/internal/idempotency"
+	"paysaga/internal/postgres"
+	"paysaga/internal/seal"
 	"paysaga/saga"
 )
 
@@ -278,4 +280,35 @@ func TestCountAndItsAnswerAreOne(t *testing.T) {
 		t.Errorf("the same once more: %v, want ErrLeaseLost", err)
 	}
 	b.wantStock("cup", 40, 0)
+}
+
+// A process that stands still in the middle of a transaction does not keep its rows from whoever takes its key over: the database ends
+// the transaction, and nothing of it stays.
+func TestFrozenTransactionIsEnded(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ring, err := seal.NewRing(seal.GenerateKey("frozen"))
+	b.must(err)
+	frozen, err := postgres.Open(b.ctx, b.pool.Config().ConnString(), 2, ring)
+	b.must(err)
+	t.Cleanup(frozen.Close)
+	held := b.claimKey(0)
+	stands, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := frozen.PutStock(b.ctx, account, "cup", 99, &held, func(saga.Stock) (saga.Answer, error) {
+			close(stands)
+			<-goOn
+			return theAnswer, nil
+		})
+		ended <- err
+	}()
+	<-stands
+	taken := b.takeKey(held) // waits for the row until the database has ended the other transaction
+	_, err = b.store.PutStock(b.ctx, account, "cup", 50, &taken, func(saga.Stock) (saga.Answer, error) { return theAnswer, nil })
+	b.must(err)
+	close(goOn)
+	if err := <-ended; err == nil || held.Answered {
+		t.Errorf("the frozen one has written: %v", err)
+	}
+	b.wantStock("cup", 50, 0)
 }

@@ -284,7 +284,7 @@ func TestPartitionIsMadeOnce(t *testing.T) {
 	},
 	) (made bool, err error) {
 		err = q.QueryRow(b.ctx, `SELECT paysaga_make_answers(`+week+`)`).Scan(&made)
-		return made, err //nolint:wrapcheck // looked at by the test
+		return made, err
 	}
 	if first, err := made(tx); err != nil || !first {
 		t.Fatalf("first: %t, %v", first, err)

@@ -37,7 +37,7 @@ func (s *Store) PutStock(
 		if err := s.queueHeldAnswer(batch, *held, given); err != nil {
 			return err
 		}
-		return tx.SendBatch(ctx, batch).Close() //nolint:wrapcheck // mapped below
+		return tx.SendBatch(ctx, batch).Close()
 	}
 	err := s.withAnswers(ctx, 0, func() error { return mapError(pgx.BeginFunc(ctx, s.pool, put)) })
 	if errors.Is(err, errOutOfStock) {

@@ -51,6 +51,7 @@ func Open(ctx context.Context, databaseURL string, maxConnections int32, ring *s
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.RuntimeParams["application_name"] = "paysaga"
 	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
@@ -64,6 +65,10 @@ func Open(ctx context.Context, databaseURL string, maxConnections int32, ring *s
 
 // statementTimeout, in milliseconds, ends a statement that hangs on a lock. No statement of ours needs a hundredth of it.
 const statementTimeout = "10000"
+
+// idleTimeout, in milliseconds, ends a transaction whose process stands still in the middle of it: others wait for its rows, and do
+// that for statementTimeout at most.
+const idleTimeout = "3000"
 
 // connectTimeout is well below a client's patience, so that a request meets a dead database as an error, not as silence.
 const connectTimeout = 5 * time.Second

@@ -53,14 +53,23 @@ func (p Partitions) Over() []Partition {
 const day = 24 * time.Hour
 
 // DaysAhead tells for how many days from today on there is a partition for every answer.
-func (p Partitions) DaysAhead() int {
+func (p Partitions) DaysAhead() int { return int(p.End().Sub(p.Today) / day) }
+
+// DaysForNewKeys tells for how many days the answers of new keys, which are kept that long, find a partition; at 0 or less a request
+// makes it.
+func (p Partitions) DaysForNewKeys(retention time.Duration) int {
+	return p.DaysAhead() - int(retention/day)
+}
+
+// End is the first day from today on for whose answers there is no partition.
+func (p Partitions) End() time.Time {
 	end := p.Today
 	for _, partition := range p.List {
 		if partition.Attachment == Attached && !partition.From.After(end) && partition.To.After(end) {
 			end = partition.To
 		}
 	}
-	return int(end.Sub(p.Today) / day)
+	return end
 }
 
 // Figures are for the metrics.

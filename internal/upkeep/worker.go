@@ -55,7 +55,9 @@ type Report struct {
 	Refused   []Refusal
 	Limits    int  // rows of accounts that have begun no key for long
 	Busy      bool // another process is at it, and did the rest
-	DaysAhead int
+	DaysAhead int  // for which there is a partition for every answer
+	ForNew    int  // days for which the answers of new keys find one, as the metric has it
+	End       time.Time
 	Figures   Figures
 }
 
@@ -207,8 +209,9 @@ func (r *run) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.report.DaysAhead, r.report.Figures = partitions.DaysAhead(), figures
-	r.Meter.SetPartitionsAhead(int64(r.report.DaysAhead - int(r.Retention/day)))
+	r.report.DaysAhead, r.report.ForNew, r.report.End = partitions.DaysAhead(), partitions.DaysForNewKeys(r.Retention), partitions.End()
+	r.report.Figures = figures
+	r.Meter.SetPartitionsAhead(int64(r.report.ForNew))
 	for table, rows := range figures.Rows {
 		r.Meter.SetStoreSize(table, rows)
 	}

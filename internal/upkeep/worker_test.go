@@ -280,7 +280,11 @@ func TestDaysAhead(t *testing.T) {
 		"only what lies behind":    {[]upkeep.Partition{past("a", upkeep.Attached)}, 0},
 		"what lies behind as well": {append([]upkeep.Partition{past("a", upkeep.Attached)}, weeks(2)...), 12},
 	} {
-		if got := (upkeep.Partitions{Today: today, List: test.list}).DaysAhead(); got != test.want {
+		partitions := upkeep.Partitions{Today: today, List: test.list}
+		if days, end := partitions.DaysForNewKeys(48*time.Hour), partitions.End(); days != test.want-2 || !end.Equal(today.AddDate(0, 0, test.want)) {
+			t.Errorf("%s: %d days for keys that are kept for two, until %s", name, days, end)
+		}
+		if got := partitions.DaysAhead(); got != test.want {
 			t.Errorf("%s: %d days, want %d", name, got, test.want)
 		}
 	}

@@ -265,4 +265,15 @@ func TestRepeat(t *testing.T) {
 	if got := passing.Repeat(); !strings.HasPrefix(got, "Yes: ") {
 		t.Errorf("a conflict that passes: %q", got)
 	}
+	const begun = "may have begun"
+	for slug, status := range map[string]int{"request-in-progress": http.StatusConflict, "unavailable": http.StatusServiceUnavailable} {
+		if got := (pages.ProblemType{Slug: slug, Status: status, Passes: true}).Repeat(); !strings.Contains(got, begun) {
+			t.Errorf("%s: %q", slug, got)
+		}
+	}
+	for slug, status := range map[string]int{"order-busy": http.StatusConflict, "too-many-new-keys": http.StatusTooManyRequests} {
+		if got := (pages.ProblemType{Slug: slug, Status: status, Passes: true}).Repeat(); strings.Contains(got, begun) {
+			t.Errorf("%s, of which nothing was done: %q", slug, got)
+		}
+	}
 }
