@@ -135,7 +135,7 @@ func (g *Guard) observe(ctx context.Context, call Call, work Work, result Result
 func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) {
 	var refused error
 	overtaken := false
-	generation := 1 // of a key that has no record
+	generation := 1 // of a request that is begun
 	for range maxLooks {
 		record, used, err := g.Store.LookupKey(ctx, call.AccountID, call.Endpoint, call.Key.text)
 		if err != nil {
@@ -144,19 +144,16 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 		if refused != nil && !used {
 			return Result{}, refused
 		}
-		if used {
-			generation = record.Generation + 1
-		}
+		generation = max(generation, record.Generation+1)
 		result, err := g.decide(ctx, call, work, record, used, generation)
-		_, refuses := errors.AsType[*saga.RefusedError](err)
 		switch {
-		case refuses && refused == nil:
+		case refused == nil && isRefused(err):
 			refused = err
 		case errors.Is(err, saga.ErrGenerationUsed):
 			if generation, err = g.nextGeneration(ctx, call); err != nil {
 				return Result{}, err
 			}
-		case errors.Is(err, saga.ErrKeyTaken), isOvertaken(err):
+		case isOvertaken(err):
 			overtaken = overtaken || result.overtaken
 		default:
 			result.overtaken = overtaken
@@ -166,8 +163,15 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 	return Result{overtaken: overtaken}, &InProgressError{}
 }
 
-// isOvertaken tells that somebody else has the request now, or has answered it.
-func isOvertaken(err error) bool { return errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) }
+// isOvertaken tells that somebody else came first, has the request now, or has answered it.
+func isOvertaken(err error) bool {
+	return errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered)
+}
+
+func isRefused(err error) bool {
+	_, refused := errors.AsType[*saga.RefusedError](err)
+	return refused
+}
 
 // nextGeneration is for a key whose record was cleaned up, while what it began is still there.
 func (g *Guard) nextGeneration(ctx context.Context, call Call) (int, error) {
@@ -226,7 +230,7 @@ func (g *Guard) begin(ctx context.Context, call Call, work Work, generation int)
 		g.Meter.KeyLimited(call.AccountID, call.Endpoint)
 	}
 	result := Result{Answer: answer}
-	if isOvertaken(err) { // in resume, where it can be a lost race as well, nothing is counted
+	if isOvertaken(err) && !errors.Is(err, saga.ErrKeyTaken) { // in resume, where it can be a lost race as well, nothing is counted
 		result.overtaken = true
 		g.Meter.LockTimeout(call.Endpoint)
 	}
