@@ -91,7 +91,7 @@ func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence in
 // come at once (the generic cell rate algorithm).
 //
 // It is the last statement of its transaction: requests of one account wait for each other at its row, and so for no longer than a commit.
-// Where the database's clock was set back, as by a failover, what was spent beyond the minute is not believed.
+// Where the database's clock was set back, as by a failover, what was spent far beyond the minute is not believed.
 func queueLimit(batch *pgx.Batch, claim saga.Claim) {
 	if claim.KeysPerMinute <= 0 {
 		return
@@ -106,8 +106,9 @@ func queueLimit(batch *pgx.Batch, claim saga.Claim) {
 		claim.AccountID, time.Minute/time.Duration(claim.KeysPerMinute))
 }
 
-// spent is until when an account's keys of the last minute are spread.
-const spent = `CASE WHEN l.spent_until BETWEEN now() AND now() + interval '1 minute' THEN l.spent_until ELSE now() END`
+// spent is until when an account's keys of the last minute are spread. A transaction that began before the one that wrote it may see a
+// little more than a minute; much more is a clock that was set back.
+const spent = `CASE WHEN l.spent_until > now() + interval '2 minutes' THEN now() ELSE GREATEST(l.spent_until, now()) END`
 
 // limited says when the account may begin its next key.
 func (s *Store) limited(ctx context.Context, claim saga.Claim) error {

@@ -73,6 +73,7 @@ func TestLimitOfTwoProcesses(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	let, refused := make(chan struct{}, crowd), make(chan struct{}, crowd)
+	begun := time.Now()
 	for i := range crowd {
 		all.Go(func() {
 			_, err := stores[i%len(stores)].ClaimKey(context.WithoutCancel(t.Context()), limitedClaim(fmt.Sprint("crowd-", i)), lease)
@@ -86,8 +87,9 @@ func TestLimitOfTwoProcesses(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(let) != perMinute || len(refused) != crowd-perMinute {
-		t.Errorf("%d let in, %d refused; want %d and %d", len(let), len(refused), perMinute, crowd-perMinute)
+	most := perMinute + int(time.Since(begun)/(time.Minute/perMinute)) // on a machine that stands still, time goes on
+	if len(let) < perMinute || len(let) > most || len(let)+len(refused) != crowd {
+		t.Errorf("%d let in, %d refused; want %d to %d let in", len(let), len(refused), perMinute, most)
 	}
 }
 
@@ -190,6 +192,23 @@ func TestLimitSurvivesAClockThatIsSetBack(t *testing.T) {
 	if n := b.spend("after"); n != perMinute {
 		t.Errorf("%d keys are let in, want %d", n, perMinute)
 	}
+}
+
+// A transaction that waited has an earlier now() than the one that it waited for, and so sees more than a minute as spent: it is refused all
+// the same.
+func TestLimitForAnEarlierTransaction(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.spend("before")
+	b.exec(`UPDATE key_limits SET spent_until = now() + interval '61 seconds'`)
+	if _, err := b.store.ClaimKey(b.ctx, limitedClaim("earlier"), lease); !isLimited(err) {
+		t.Errorf("claim: %v, want it refused", err)
+	}
+}
+
+func isLimited(err error) bool {
+	_, limited := errors.AsType[*idempotency.LimitError](err)
+	return limited
 }
 
 // An order that waits for its goods does not keep the account's other requests waiting.
