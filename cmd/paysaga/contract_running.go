@@ -113,7 +113,8 @@ func (s *sighting) wantOneOf(c *crowd, recovered bool) {
 		}
 	}
 	s.wantf(different == 0, "%d of %d answers differ from the first", different, len(c.answers))
-	s.wantf(executed == 1 || executed == 0 && recovered, "%d of %d answers are not marked as repeats, there should be one", executed, len(c.answers))
+	s.wantf(executed == 1 || executed == 0 && recovered,
+		"%d of %d answers are not marked as repeats, there should be one", executed, len(c.answers))
 	s.sawf("%d × %s, %d of them executed, after %d × 409", len(c.answers)-different, c.answers[0], executed, waits)
 }
 
