@@ -153,7 +153,7 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 			if generation, err = g.nextGeneration(ctx, call); err != nil {
 				return Result{}, err
 			}
-		case isOvertaken(err):
+		case errors.Is(err, saga.ErrKeyTaken), lostLease(err):
 			overtaken = overtaken || result.overtaken
 		default:
 			result.overtaken = overtaken
@@ -163,9 +163,9 @@ func (g *Guard) find(ctx context.Context, call Call, work Work) (Result, error) 
 	return Result{overtaken: overtaken}, &InProgressError{}
 }
 
-// isOvertaken tells that somebody else came first, has the request now, or has answered it.
-func isOvertaken(err error) bool {
-	return errors.Is(err, saga.ErrKeyTaken) || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered)
+// lostLease tells that somebody else has the request now, or has answered it.
+func lostLease(err error) bool {
+	return errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered)
 }
 
 func isRefused(err error) bool {
@@ -230,7 +230,7 @@ func (g *Guard) begin(ctx context.Context, call Call, work Work, generation int)
 		g.Meter.KeyLimited(call.AccountID, call.Endpoint)
 	}
 	result := Result{Answer: answer}
-	if isOvertaken(err) && !errors.Is(err, saga.ErrKeyTaken) { // in resume, where it can be a lost race as well, nothing is counted
+	if lostLease(err) { // in resume, where it can be a lost race as well, nothing is counted
 		result.overtaken = true
 		g.Meter.LockTimeout(call.Endpoint)
 	}
