@@ -113,6 +113,7 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 	if err != nil {
 		return nil, err
 	}
+	store.KeepDigestsOnly(c.Idempotency.DigestOnly)
 	guard, err := newGuard(store, c, meter, logger)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,6 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 // newGuard makes the guard of every request with a key.
 func newGuard(store *postgres.Store, c config.Config, meter idempotency.Meter, logger *slog.Logger) (*idempotency.Guard, error) {
 	keys := c.Idempotency
-	store.KeepDigestsOnly(keys.DigestOnly)
 	guard, err := idempotency.NewGuard(idempotency.Config{
 		Store: store, Lease: c.Lease, Meter: meter, Logger: logger,
 		Policy: idempotency.Policy{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -216,53 +215,4 @@ func partitionState(p upkeep.Partition, today time.Time) string {
 	}
 }
 
-// loadPart reads a part of the settings: those of the environment, or of a running "paysaga dev" where that names no database.
-func loadPart(dir string, load func(environ []string) (config.Config, error)) (config.Config, error) {
-	environ := os.Environ()
-	if os.Getenv("DATABASE_URL") == "" {
-		url, err := databaseURL(dir)
-		if err != nil {
-			return config.Config{}, err
-		}
-		file, err := readDevFile(dir)
-		if err != nil {
-			return config.Config{}, err
-		}
-		for name, value := range file.Env {
-			environ = append(environ, name+"="+value)
-		}
-		environ = append(environ, "DATABASE_URL="+url)
-	}
-	return load(environ)
-}
-
 func notNil(list []string) []string { return append([]string{}, list...) }
-
-// bar is a progress that leaps: it is told how far things are. Of little there is none.
-type bar struct {
-	*progress
-
-	at int64
-}
-
-// fewRows take less than a second.
-const fewRows = 1000
-
-func newBar(errOut io.Writer, what string, total int64) *bar {
-	if total <= fewRows {
-		return &bar{}
-	}
-	return &bar{progress: newScreen(io.Discard, errOut, false).progress(what, int(total))}
-}
-
-func (b *bar) to(done int64) {
-	for ; b.progress != nil && b.at < min(done, b.total); b.at++ {
-		b.step()
-	}
-}
-
-func (b *bar) close() {
-	if b.progress != nil {
-		b.end()
-	}
-}

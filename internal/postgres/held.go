@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,10 +23,6 @@ func (s *Store) ClaimKey(ctx context.Context, claim saga.Claim, lease time.Durat
 	}
 	return held, nil
 }
-
-// ownFence is the fencing number of a key that has no saga: that of the transaction which gave the lease. Counting up from one would
-// begin anew where a key is forgotten, or expires, and is claimed once more; a holder from before could pass for the new one.
-const ownFence = `pg_current_xact_id()::text::bigint`
 
 // TakeKey is a compare-and-swap on the fencing number of a lease that has run out. Errors: saga.ErrLeaseLost.
 func (s *Store) TakeKey(ctx context.Context, held idempotency.Held, lease time.Duration) (idempotency.Held, error) {
@@ -59,11 +54,6 @@ func (s *Store) ForgetKey(ctx context.Context, held idempotency.Held) error {
 	}
 	return nil
 }
-
-// unanswered says the same as status = 'PROCESSING', by the table's constraint, where a key is found by its primary key. In the words of
-// the index over keys in progress, PostgreSQL could take that one: in a large table it believes that there are none, and would read all
-// that the account has.
-const unanswered = `answer_id IS NULL`
 
 // changeKey changes a key's row under its fence, and gives the fence that the row has then.
 func (s *Store) changeKey(
@@ -115,30 +105,4 @@ func queueFence(batch *pgx.Batch, held *idempotency.Held) {
 			SELECT 1 FROM idempotency_keys
 			WHERE account_id = $1 AND endpoint = $2 AND key = $3 AND lock_version = $4 AND `+unanswered+` FOR UPDATE)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`') FROM held`, held.AccountID, held.Endpoint, held.Key, held.Fence)
-}
-
-// sendClaim sends the transaction that claims a key, and counts it.
-func (s *Store) sendClaim(ctx context.Context, batch *pgx.Batch, claim saga.Claim) error {
-	queueLimit(batch, claim)
-	err := s.send(ctx, batch)
-	if errors.Is(err, errLimited) {
-		return s.limited(ctx, claim)
-	}
-	return err
-}
-
-// withAnswers writes what may store an answer. Where the partition for it is missing, as no upkeep has run for long, it is made.
-func (s *Store) withAnswers(ctx context.Context, retention time.Duration, write func() error) error {
-	err := write()
-	if !errors.Is(err, errNoPartition) {
-		return err
-	}
-	_, err = s.pool.Exec(ctx, `
-		SELECT paysaga_make_answers(day) FROM (
-			SELECT ((now() + $1::interval) AT TIME ZONE 'UTC')::date AS day
-			UNION SELECT (expires_at AT TIME ZONE 'UTC')::date FROM idempotency_keys WHERE status = 'PROCESSING') AS days`, retention)
-	if again := write(); !errors.Is(again, errNoPartition) || err == nil {
-		return again // also where another process was making it
-	}
-	return fmt.Errorf("make the partition for an answer: %w", mapError(err))
 }

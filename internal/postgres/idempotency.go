@@ -86,6 +86,10 @@ func queueClaim(batch *pgx.Batch, claim saga.Claim, sagaKey *uuid.UUID, fence in
 		claim.AccountID, claim.Endpoint, claim.Key, claim.Generation, claim.Fingerprint[:], lease, sagaKey, claim.Retention, fence)
 }
 
+// ownFence is the fencing number of a key that has no saga: that of the transaction which gave the lease. Counting up from one would
+// begin anew where a key is forgotten, or expires, and is claimed once more; a holder from before could pass for the new one.
+const ownFence = `pg_current_xact_id()::text::bigint`
+
 // queueLimit counts a new key against its account's limit, in the transaction that claims it: a key that is not claimed after all is
 // not counted, and any number of processes share the one count. Keys are spread evenly over a minute, and a whole minute's keys may
 // come at once (the generic cell rate algorithm).
@@ -147,6 +151,32 @@ func (s *Store) LastGeneration(ctx context.Context, account, endpoint, key strin
 	return last, nil
 }
 
+// sendClaim sends the transaction that claims a key, and counts it.
+func (s *Store) sendClaim(ctx context.Context, batch *pgx.Batch, claim saga.Claim) error {
+	queueLimit(batch, claim)
+	err := s.send(ctx, batch)
+	if errors.Is(err, errLimited) {
+		return s.limited(ctx, claim)
+	}
+	return err
+}
+
+// withAnswers writes what may store an answer. Where the partition for it is missing, as no upkeep has run for long, it is made.
+func (s *Store) withAnswers(ctx context.Context, retention time.Duration, write func() error) error {
+	err := write()
+	if !errors.Is(err, errNoPartition) {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, `
+		SELECT paysaga_make_answers(day) FROM (
+			SELECT ((now() + $1::interval) AT TIME ZONE 'UTC')::date AS day
+			UNION SELECT (expires_at AT TIME ZONE 'UTC')::date FROM idempotency_keys WHERE status = 'PROCESSING') AS days`, retention)
+	if again := write(); !errors.Is(again, errNoPartition) || err == nil {
+		return again // also where another process was making it
+	}
+	return fmt.Errorf("make the partition for an answer: %w", mapError(err))
+}
+
 // queueAnswer stores the answer under the one key of the saga that has none yet, if there is one: the first answer stays for
 // the key's window.
 func (s *Store) queueAnswer(batch *pgx.Batch, after *saga.Saga, answer saga.Answer) error {
@@ -158,6 +188,11 @@ func (s *Store) queueAnswer(batch *pgx.Batch, after *saga.Saga, answer saga.Answ
 		after.AccountID, answer.Headers, body, digest, idempotency.StatusOf(answer.Status), answer.Status, after.Key)
 	return nil
 }
+
+// unanswered says the same as status = 'PROCESSING', by the table's constraint, where a key is found by its primary key. In the words of
+// the index over keys in progress, PostgreSQL could take that one: in a large table it believes that there are none, and would read all
+// that the account has.
+const unanswered = `answer_id IS NULL`
 
 // storeAnswer points a key's row at the place of its answer, and puts the answer there. Which key, by $7 and what follows it, is a part of
 // the text: of a condition that fits a saga's key and any other, PostgreSQL's plan can be to read all keys that the account has in
