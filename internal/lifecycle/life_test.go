@@ -332,8 +332,7 @@ func holdLives() map[string]life {
 func (f *flow) endHoldInVoid() {
 	f.Helper()
 	f.pass(f.adapters[f.provider()].Windows().Hold - time.Minute)
-	f.ahead.Add(int64(2 * time.Minute)) // at the provider only
-	f.sandbox.AdvanceClock(0)
+	f.passAtProviders(2 * time.Minute)
 	f.want(f.ask(toCancel, "cancel", map[string]any{}), f.done(http.StatusOK))
 }
 
