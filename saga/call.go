@@ -3,7 +3,6 @@ package saga
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"paysaga/providers"
@@ -43,7 +42,7 @@ func (r *Runner) call(ctx context.Context, s Saga, call Call, p patience) Event 
 			return event
 		}
 		select {
-		case <-time.After(rand.N(pause)): //nolint:gosec // a pause is no secret
+		case <-time.After(r.Jitter(pause)):
 		case <-ctx.Done():
 			return event
 		}

@@ -35,6 +35,9 @@ type Config struct {
 	CallTimeout time.Duration
 	MaxInFlight int // sagas driven at once; more requests are turned away
 	Logger      *slog.Logger
+	// Jitter draws a pause from zero up to, but not, the given longest one, which is above zero. Nil: by chance. It must be safe for
+	// concurrent use.
+	Jitter func(longest time.Duration) time.Duration
 }
 
 // Runner drives sagas: it holds the lease, makes the provider calls with no transaction open, and writes each change.
@@ -57,6 +60,9 @@ func NewRunner(c Config) (*Runner, error) {
 	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 || c.Policy.MaxUnrecorded <= 0 ||
 		c.Policy.MaxCharges <= 0 {
 		return nil, errors.New("a runner needs a lease, a call timeout and limits above zero")
+	}
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration] // a pause is no secret
 	}
 	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
 	r.base, r.cancel = context.WithCancelCause(context.Background())
@@ -323,7 +329,7 @@ func (r *Runner) finish(change *Change, before Saga) error {
 		change.After.Order.UpdatedAt = before.ReadAt
 	}
 	if change.Jitter {
-		change.Pause = 1 + rand.N(change.Pause) //nolint:gosec // a pause is no secret; zero would mean "go on"
+		change.Pause = 1 + r.Jitter(change.Pause) // zero would mean "go on"
 	}
 	change.Lease = r.Lease
 	change.Release = change.Pause > 0 || change.After.State.Ended()
