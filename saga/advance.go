@@ -21,6 +21,7 @@ const (
 	Late                             // the provider announced that it took or held money of an order that is, or was, given up
 	Contradicted                     // the provider announced what does not go together with how the saga ended
 	ReservationLost                  // the store found the reservation gone when it was to be sold, perhaps right after a call
+	Decided                          // a person has decided
 )
 
 // Event is one happening that is handed to a saga. Whoever brings it, it goes through Advance.
@@ -28,21 +29,23 @@ type Event struct {
 	Kind    EventKind
 	Call    Call              // for Answered
 	SubKey  providers.SubKey  // for Answered: of the step that it is about; empty: the newest of that call
-	Outcome providers.Outcome // for Answered
+	Outcome providers.Outcome // for Answered; for Decided: what the provider tells, empty where it was not asked
 	Sends   int               // for Answered: how many sends the outcome took
 	Unsure  bool              // for Answered: an earlier one of those sends ended unknown
 	Request *Request          // for Asked
-	Detail  string            // for OutOfStock: what is missing; for Contradicted: what was announced; a sentence
-	Code    string            // for Contradicted: the kind of the finding
-	Payment string            // the provider's reference of the payment, where a notice told it
-	Capture string            // the provider's reference of a capture that was not asked for here, where a notice told it
+
+	Decision *Decision // for Decided
+	Detail   string    // for OutOfStock: what is missing; for Contradicted: what was announced; a sentence
+	Code     string    // for Contradicted: the kind of the finding
+	Payment  string    // the provider's reference of the payment, where a notice told it
+	Capture  string    // the provider's reference of a capture that was not asked for here, where a notice told it
 }
 
 // Advance is the one way in which a saga changes: it folds an event, and all local steps that are due after it, into one
 // change. It is pure: the same saga, event and policy give the same change. An error means that the event does not fit
 // the saga's state; nothing must be written then. It is a *RefusedError for a request.
 func Advance(s Saga, e Event, policy Policy) (Change, error) {
-	f := fold{before: s, saga: s.clone(), policy: policy, capturedAs: e.Capture}
+	f := fold{before: s, saga: s.clone(), policy: policy, capturedAs: e.Capture, decision: e.Decision}
 	switch e.Kind {
 	case Resume:
 	case Answered:
@@ -59,6 +62,8 @@ func Advance(s Saga, e Event, policy Policy) (Change, error) {
 		f.late(e)
 	case Contradicted:
 		f.review(e.Code, e.Detail)
+	case Decided:
+		f.decided(*e.Decision, e.Outcome)
 	}
 	f.localSteps()
 	if f.err != nil {
@@ -79,7 +84,8 @@ type fold struct {
 	jitter  bool
 	err     error
 
-	capturedAs string // Event.Capture
+	capturedAs string    // Event.Capture
+	decision   *Decision // Event.Decision
 }
 
 func (f *fold) fire(event string) {
@@ -326,10 +332,15 @@ func (f *fold) begin() {
 
 func (f *fold) change() Change {
 	f.saga.forget()
-	show(&f.saga, f.before.State)
+	from := f.before.State
+	if f.decision != nil && f.decision.Resolution == ResolveAsItIs {
+		from = Completed // its sums stay: refunds may have changed them since
+	}
+	show(&f.saga, from)
 	return Change{
 		From: f.before.State, After: f.saga, Stock: f.stock, Refund: f.refund, Finding: f.finding, Pause: f.pause, Jitter: f.jitter,
-		Steps: changedSteps(f.before.Steps, f.saga.Steps), Event: happened(&f.before, &f.saga),
+		Decision: f.decision,
+		Steps:    changedSteps(f.before.Steps, f.saga.Steps), Event: happened(&f.before, &f.saga),
 	}
 }
 

@@ -58,18 +58,25 @@ func (r *Runner) tryAsk(ctx context.Context, claim Claim, order Ref, request Req
 	if err != nil {
 		return Answer{}, err
 	}
-	if s.Pending != "" || s.Lease.Until.After(s.ReadAt) {
+	if s.busy() {
 		return Answer{}, errAskedTooSoon
 	}
 	if err := r.checkPayment(s, request.Payment); err != nil {
 		return Answer{}, err
 	}
+	return r.put(ctx, claim, s, Event{Kind: Asked, Request: &request})
+}
+
+// busy tells that somebody has the saga, or that an earlier request about it has no answer yet.
+func (s *Saga) busy() bool { return s.Pending != "" || s.Lease.Until.After(s.ReadAt) }
+
+// put hands what somebody asks, or has decided, to a saga that rests, and drives it.
+func (r *Runner) put(ctx context.Context, claim Claim, s Saga, event Event) (Answer, error) {
 	s.Pending = claim.Endpoint
-	event := Event{Kind: Asked, Request: &request}
-	change, asked, err := r.putRequest(ctx, claim, s, event)
+	change, asked, err := r.claimAndWrite(ctx, claim, s, event)
 	if errors.Is(err, ErrReservationLost) {
 		event.Kind = ReservationLost
-		change, asked, err = r.putRequest(ctx, claim, s, event)
+		change, asked, err = r.claimAndWrite(ctx, claim, s, event)
 	}
 	switch {
 	case errors.Is(err, ErrLeaseLost):
@@ -94,8 +101,8 @@ func (r *Runner) loadOrder(ctx context.Context, order Ref) (Saga, error) {
 	return s, nil
 }
 
-// putRequest writes a request's key, and what it changes at once.
-func (r *Runner) putRequest(ctx context.Context, claim Claim, s Saga, event Event) (Change, Saga, error) {
+// claimAndWrite writes a request's key, and what it changes at once.
+func (r *Runner) claimAndWrite(ctx context.Context, claim Claim, s Saga, event Event) (Change, Saga, error) {
 	change, err := Advance(s, event, r.policy(s))
 	if err != nil {
 		return Change{}, s, err

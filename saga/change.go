@@ -22,12 +22,14 @@ type Change struct {
 	Stock   StockEffect
 	Refund  RefundEffect
 	Finding *Finding
-	Event   string        // what happened to the order, for the outbox; empty for nothing
-	Pause   time.Duration // until the next turn; zero for at once
-	Jitter  bool          // Pause is the longest pause, of which a random part is taken (full jitter)
-	Answer  *Answer       // to be stored under the idempotency key, if that has none yet
-	Release bool          // whether the lease is given back
-	Lease   time.Duration // how long a lease that is kept lasts from now on
+	// Decision is what a person decided: it goes to the audit log, and closes what was found before.
+	Decision *Decision
+	Event    string        // what happened to the order, for the outbox; empty for nothing
+	Pause    time.Duration // until the next turn; zero for at once
+	Jitter   bool          // Pause is the longest pause, of which a random part is taken (full jitter)
+	Answer   *Answer       // to be stored under the idempotency key, if that has none yet
+	Release  bool          // whether the lease is given back
+	Lease    time.Duration // how long a lease that is kept lasts from now on
 }
 
 // Answer is what the client gets for the request that began the saga, byte for byte, for as long as its key is kept.

@@ -182,6 +182,8 @@ func (f *fold) reservationLost(e Event) {
 	switch {
 	case e.Request != nil:
 		f.asked(*e.Request)
+	case e.Decision != nil:
+		f.decided(*e.Decision, e.Outcome)
 	case e.Call != CallNone:
 		f.answered(e)
 	}

@@ -40,6 +40,15 @@ const (
 	fireReturn     = "return"
 	fireLate       = "late"
 	fireReview     = "review"
+
+	// A person's ways out of review.
+	fireRetryAwait       = "retry_await"
+	fireRetryUndo        = "retry_undo"
+	fireRetryRefund      = "retry_refund"
+	fireSettleTaken      = "settle_taken"
+	fireSettleUndone     = "settle_undone"
+	fireSettleCompleted  = "settle_completed"
+	fireSettleRolledBack = "settle_rolled_back"
 )
 
 // transitions is the whole table of states; docs/ARCHITECTURE.md shows it as a picture.
@@ -59,6 +68,13 @@ var transitions = fsm.Events{
 		Src:  states(Started, Reserved, Charging, Awaiting, Charged, Compensating, Refunding, Completed, RolledBack),
 		Dst:  string(NeedsReview),
 	},
+	{Name: fireRetryAwait, Src: states(NeedsReview), Dst: string(Awaiting)},
+	{Name: fireRetryUndo, Src: states(NeedsReview), Dst: string(Compensating)},
+	{Name: fireRetryRefund, Src: states(NeedsReview), Dst: string(Refunding)},
+	{Name: fireSettleTaken, Src: states(NeedsReview), Dst: string(Charged)},
+	{Name: fireSettleUndone, Src: states(NeedsReview), Dst: string(Compensating)},
+	{Name: fireSettleCompleted, Src: states(NeedsReview), Dst: string(Completed)},
+	{Name: fireSettleRolledBack, Src: states(NeedsReview), Dst: string(RolledBack)},
 }
 
 func states(list ...State) []string {

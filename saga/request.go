@@ -49,6 +49,9 @@ const (
 	RefusedPaymentRequired RefusalReason = "payment_required" // a continue without a new payment: the present one is declined
 	RefusedOver            RefusalReason = "over"             // the order has come to nothing
 	RefusedInReview        RefusalReason = "in_review"        // a person must decide about the order first
+	RefusedNotInReview     RefusalReason = "not_in_review"    // a decision: the saga moves by itself
+	RefusedUnfit           RefusalReason = "unfit"            // a decision that does not fit how the saga stands
+	RefusedContradicted    RefusalReason = "contradicted"     // a decision: the provider tells otherwise
 )
 
 // RefusedError tells that a request does not fit the order as it stands. Nothing was written, and its key not used.

@@ -24,6 +24,9 @@ var slugs = map[saga.RefusalReason]string{
 	"payment_required": "payment-required",
 	"over":             "order-over",
 	"in_review":        "order-in-review",
+	"not_in_review":    "not-in-review",
+	"unfit":            "decision-unfit",
+	"contradicted":     "decision-contradicted",
 }
 
 // Only what a client may repeat unchanged is a conflict that passes.

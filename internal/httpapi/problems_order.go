@@ -51,6 +51,18 @@ var (
 	paymentRequired = problemType(http.StatusUnprocessableEntity, "payment-required", "Another payment is needed",
 		"The order's payment was declined, so there is nothing to go on with. Nothing was done, and the key was not used.",
 		"Ask the customer for another payment method and send it as `payment`. The mended request may use the same key.")
+	notInReview = problemType(http.StatusConflict, "not-in-review", "The saga is not in review",
+		"The saga moves by itself, so there is nothing for a person to decide. Nothing was done, and the key was not used.",
+		"Read the saga to see where it stands. `retry` takes up at once what rests.")
+	decisionUnfit = problemType(http.StatusConflict, "decision-unfit", "The decision does not fit",
+		"What was decided does not go together with how the saga stands, or a needed detail is missing. Nothing was done, and the key was "+
+			"not used.",
+		"Read why, and the saga's timeline, and decide what fits: the runbook lists the decisions for each finding.")
+	decisionContradicted = problemType(http.StatusConflict, "decision-contradicted", "The provider tells otherwise",
+		"The provider was asked how the payment stands, and its answer contradicts the decision: the books would be wrong. Nothing was done, "+
+			"and the key was not used.",
+		"Put the payment right at the provider, or decide what it tells. Money that went back in another way than at the provider is told by "+
+			"`outside_provider`.")
 	continueRefused = finalProblem(http.StatusUnprocessableEntity, "continue-refused", "The provider refused to go on",
 		"The provider did not take what the customer's way back brought. The order still waits for its customer; the answer stays for this "+
 			"key.",
@@ -79,4 +91,7 @@ var refusals = map[saga.RefusalReason]struct {
 	saga.RefusedPaymentRequired: {paymentRequired, "/payment"},
 	saga.RefusedOver:            {orderOver, ""},
 	saga.RefusedInReview:        {orderInReview, ""},
+	saga.RefusedNotInReview:     {notInReview, ""},
+	saga.RefusedUnfit:           {decisionUnfit, ""},
+	saga.RefusedContradicted:    {decisionContradicted, ""},
 }

@@ -178,11 +178,11 @@ func (s *Store) queueOrder(batch *pgx.Batch, after *saga.Saga, begun *time.Time)
 
 // queueOrderUpdate writes what a saga may change about its order. What was ordered never changes. How it is paid changes only
 // with another attempt to charge. What refunds have made of the money is theirs to write: from the order's completion on its own
-// saga leaves it alone, and refunding_amount is never written here. No change begins in review: it waits for a person, and what that
-// person puts back begins where it was put.
+// saga leaves it alone, and refunding_amount is never written here. A person who leaves an order in review as it ended leaves that
+// alone, too.
 func (s *Store) queueOrderUpdate(batch *pgx.Batch, after *saga.Saga, change saga.Change) error {
 	o := &after.Order
-	if change.From == saga.Completed {
+	if change.From == saga.Completed || change.Decision != nil && change.Decision.Resolution == saga.ResolveAsItIs {
 		batch.Queue(`UPDATE orders SET status = $3, updated_at = GREATEST(updated_at, $4) WHERE account_id = $1 AND id = $2`,
 			after.AccountID, o.ID, o.Status, o.UpdatedAt)
 		return nil

@@ -80,17 +80,17 @@ func (b *bundle) late() saga.Saga {
 }
 
 const (
-	again     = "look again"
-	taken     = "taken"
-	nothing   = "nothing kept"
-	leaveIt   = "leave as it is"
-	wasGiven  = "given"
-	notGiven  = "not given"
-	allOfIt   = "1200"
+	again     = saga.ResolveRetry
+	taken     = saga.ResolveTaken
+	nothing   = saga.ResolveNothingKept
+	leaveIt   = saga.ResolveAsItIs
+	wasGiven  = saga.ResolveGiven
+	notGiven  = saga.ResolveNotGiven
+	allOfIt   = 1200
 	longAfter = 3 * time.Hour // every limit of the policy but the windows is over
 )
 
-// reviews are the findings, each as the code comes to it, with all procedures that fit. Those of notices, which no outcome brings
+// reviews are the findings, each as the code comes to it, with all decisions that fit. Those of notices, which no outcome brings
 // about, are made by what a notice leads to.
 var reviews = map[string]review{
 	"amount_mismatch": {
@@ -99,138 +99,138 @@ var reviews = map[string]review{
 			wrong.Money = providers.Money{Amount: 999, Currency: "EUR"}
 			return b.answer(b.begin("order"), saga.CallCharge, wrong, 0)
 		},
-		map[string]end{again: neverPaid, taken: confirmed, nothing: canceled},
+		map[saga.Resolution]end{again: neverPaid, taken: confirmed, nothing: canceled},
 		map[saga.Call]providers.Outcome{saga.CallLookup: {Kind: providers.Canceled, Code: providers.CodeRefunded}},
-		"",
+		0,
 	},
 	"amount_mismatch of captures": {
 		func(b *bundle) saga.Saga {
 			wrong := providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 700, Currency: "EUR"}}
 			return b.answer(b.capturing(500, true), saga.CallCapture, wrong, 0)
 		},
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "700",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 700,
 	},
 	"cannot_be_driven": {
 		func(b *bundle) saga.Saga { return b.event(b.begin("order"), saga.Event{Kind: saga.Abandoned}) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"cannot_be_driven while it is held": {
 		func(b *bundle) saga.Saga { return b.event(b.held("order"), saga.Event{Kind: saga.Abandoned}) },
-		map[string]end{again: heldAgain, taken: confirmed, nothing: canceled},
+		map[saga.Resolution]end{again: heldAgain, taken: confirmed, nothing: canceled},
 		map[saga.Call]providers.Outcome{saga.CallLookup: authorized},
-		"",
+		0,
 	},
 	"cannot_be_driven after its end": {
 		func(b *bundle) saga.Saga { return b.event(b.confirmed("order"), saga.Event{Kind: saga.Abandoned}) },
-		map[string]end{leaveIt: confirmed},
-		nil, "",
+		map[saga.Resolution]end{leaveIt: confirmed},
+		nil, 0,
 	},
 	"capture_failed of what was shipped": {
 		func(b *bundle) saga.Saga { return b.finding(b.confirmed("order"), providers.CodeCaptureFailed) },
-		map[string]end{leaveIt: confirmed},
-		nil, "",
+		map[saga.Resolution]end{leaveIt: confirmed},
+		nil, 0,
 	},
 	"capture_failed": {
 		func(b *bundle) saga.Saga {
 			back := providers.Outcome{Kind: providers.Declined, Code: providers.CodeCaptureFailed}
 			return b.answer(b.capturing(500, true), saga.CallCapture, back, 0)
 		},
-		map[string]end{again: heldAgain, taken: confirmed, nothing: canceled},
+		map[saga.Resolution]end{again: heldAgain, taken: confirmed, nothing: canceled},
 		map[saga.Call]providers.Outcome{saga.CallLookup: authorized},
-		"",
+		0,
 	},
 	"capture_overdue": {
 		func(b *bundle) saga.Saga {
 			return b.answer(b.capturing(500, true), saga.CallCapture, processing, longAfter)
 		},
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "500",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 500,
 	},
 	"capture_unclear": {
 		func(b *bundle) saga.Saga {
 			s := b.answer(b.capturing(500, false), saga.CallCapture, succeeded, 0)
 			return b.answer(b.captureMore(s, 200, false), saga.CallLookup, partly, 0)
 		},
-		map[string]end{again: {saga.Awaiting, "confirmed", 10, 2, saga.PaymentCaptured}, taken: confirmed, nothing: givenBack},
-		nil, "700",
+		map[saga.Resolution]end{again: {saga.Awaiting, "confirmed", 10, 2, saga.PaymentCaptured}, taken: confirmed, nothing: givenBack},
+		nil, 700,
 	},
 	"captured_at_provider of what was shipped": {
 		func(b *bundle) saga.Saga { return b.finding(b.confirmed("order"), "captured_at_provider") },
-		map[string]end{leaveIt: confirmed},
-		nil, "",
+		map[saga.Resolution]end{leaveIt: confirmed},
+		nil, 0,
 	},
 	"captured_at_provider after its end": {
 		func(b *bundle) saga.Saga { return b.finding(b.rolledBack(), "captured_at_provider") },
-		map[string]end{nothing: canceled, leaveIt: canceled},
-		nil, "",
+		map[saga.Resolution]end{nothing: canceled, leaveIt: canceled},
+		nil, 0,
 	},
 	"captured_at_provider": {
 		func(b *bundle) saga.Saga { return b.finding(b.capturing(500, true), "captured_at_provider") },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"charged_after_refusal": {
 		func(b *bundle) saga.Saga {
 			return b.finding(b.answer(b.begin("order"), saga.CallCharge, declined, 0), "charged_after_refusal")
 		},
-		map[string]end{nothing: failed, leaveIt: failed},
-		nil, "",
+		map[saga.Resolution]end{nothing: failed, leaveIt: failed},
+		nil, 0,
 	},
 	"charged_after_refusal while another payment is awaited": {
 		func(b *bundle) saga.Saga { return b.finding(declinedOrder(b), "charged_after_refusal") },
-		map[string]end{taken: confirmed, nothing: failed},
-		nil, "",
+		map[saga.Resolution]end{taken: confirmed, nothing: failed},
+		nil, 0,
 	},
 	"duplicate_charge": {
 		func(b *bundle) saga.Saga { return b.answer(b.begin("order"), saga.CallCharge, several, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"payment_missing": {
 		func(b *bundle) saga.Saga { return b.answer(b.awaiting(), saga.CallLookup, notFound, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"refund_failed": {
 		func(b *bundle) saga.Saga {
 			return b.finding(b.answer(b.undoing(), saga.CallRefund, given, 0), "refund_failed")
 		},
-		map[string]end{nothing: givenBack, leaveIt: givenBack},
-		nil, "",
+		map[saga.Resolution]end{nothing: givenBack, leaveIt: givenBack},
+		nil, 0,
 	},
 	"refund_overdue of an order": {
 		func(b *bundle) saga.Saga { return b.answer(b.undoing(), saga.CallRefund, accepted, longAfter) },
-		map[string]end{again: givenBack, taken: confirmed, nothing: givenBack},
-		nil, "",
+		map[saga.Resolution]end{again: givenBack, taken: confirmed, nothing: givenBack},
+		nil, 0,
 	},
 	"refund_overdue": {
 		func(b *bundle) saga.Saga {
 			return b.answer(b.refundOf300(), saga.CallRefund, accepted, longAfter)
 		},
-		map[string]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
-		nil, "",
+		map[saga.Resolution]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
+		nil, 0,
 	},
 	"refunded_at_provider": {
 		func(b *bundle) saga.Saga { return b.answer(b.begin("order"), saga.CallCharge, partRefunded, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: givenBack},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: givenBack},
+		nil, 0,
 	},
 	"refunded_at_provider of held money": {
 		func(b *bundle) saga.Saga {
 			return b.answer(b.held("order"), saga.CallLookup, providers.Outcome{Kind: providers.Canceled, Code: providers.CodeRefunded}, 0)
 		},
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"refunded_at_provider of a refund": {
 		func(b *bundle) saga.Saga {
 			before := providers.Outcome{Kind: providers.Succeeded, Code: providers.CodeAlreadyRefunded}
 			return b.answer(b.refundOf300(), saga.CallRefund, before, 0)
 		},
-		map[string]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
-		nil, "",
+		map[saga.Resolution]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
+		nil, 0,
 	},
 	"refused_after_send": {
 		func(b *bundle) saga.Saga {
@@ -238,87 +238,87 @@ var reviews = map[string]review{
 			s = b.event(s, saga.Event{Kind: saga.Answered, Call: saga.CallCharge, Outcome: rejected, Sends: 2, Unsure: true})
 			return b.answer(s, saga.CallLookup, notFound, 48*time.Hour)
 		},
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"tries_exhausted": {
 		func(b *bundle) saga.Saga { return b.answer(tired(b.begin("order")), saga.CallCharge, unknown, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"tries_exhausted of a void": {
 		func(b *bundle) saga.Saga { return b.answer(tired(b.voiding()), saga.CallVoid, unknown, 0) },
-		map[string]end{again: canceled, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: canceled, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"tries_exhausted of a late payment's void": {
 		func(b *bundle) saga.Saga { return b.answer(tired(b.late()), saga.CallVoid, unknown, 0) },
-		map[string]end{again: canceled, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: canceled, nothing: canceled},
+		nil, 0,
 	},
 	"tries_exhausted of an order's refund": {
 		func(b *bundle) saga.Saga { return b.answer(tired(b.undoing()), saga.CallRefund, unknown, 0) },
-		map[string]end{again: givenBack, taken: confirmed, nothing: givenBack},
-		nil, "",
+		map[saga.Resolution]end{again: givenBack, taken: confirmed, nothing: givenBack},
+		nil, 0,
 	},
 	"tries_exhausted of a refund": {
 		func(b *bundle) saga.Saga { return b.answer(tired(b.refundOf300()), saga.CallRefund, unknown, 0) },
-		map[string]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
-		nil, "",
+		map[saga.Resolution]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
+		nil, 0,
 	},
 	"unexpected_outcome": {
 		func(b *bundle) saga.Saga { return b.answer(b.begin("order"), saga.CallCharge, authorized, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"unexpected_outcome of a capture": {
 		func(b *bundle) saga.Saga { return b.answer(b.capturing(1200, true), saga.CallCapture, notFound, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"unexpected_outcome of a continue": {
 		func(b *bundle) saga.Saga {
 			s := b.event(b.awaiting(), saga.Event{Kind: saga.Asked, Request: &saga.Request{Kind: saga.RequestContinue}})
 			return b.answer(s, saga.CallContinue, notFound, 0)
 		},
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"unexpected_outcome of a void": {
 		func(b *bundle) saga.Saga { return b.answer(b.voiding(), saga.CallVoid, declined, 0) },
-		map[string]end{again: canceled, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: canceled, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"unexpected_outcome of an order's refund": {
 		func(b *bundle) saga.Saga { return b.answer(b.undoing(), saga.CallRefund, returned, 0) },
-		map[string]end{taken: confirmed, nothing: givenBack},
-		nil, "",
+		map[saga.Resolution]end{taken: confirmed, nothing: givenBack},
+		nil, 0,
 	},
 	"unexpected_outcome of a refund": {
 		func(b *bundle) saga.Saga { return b.answer(b.refundOf300(), saga.CallRefund, notFound, 0) },
-		map[string]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
-		nil, "",
+		map[saga.Resolution]end{again: refunded, wasGiven: refunded, notGiven: unpaid},
+		nil, 0,
 	},
 	"unexpected_outcome of a refund that was given": {
 		func(b *bundle) saga.Saga {
 			return b.answer(b.answer(b.refundOf300(), saga.CallRefund, given, 0), saga.CallCheckRefund, notFound, 0)
 		},
-		map[string]end{wasGiven: refunded, notGiven: unpaid},
-		nil, "",
+		map[saga.Resolution]end{wasGiven: refunded, notGiven: unpaid},
+		nil, 0,
 	},
 	"void_overdue": {
 		func(b *bundle) saga.Saga { return b.answer(b.voiding(), saga.CallVoid, processing, longAfter) },
-		map[string]end{again: canceled, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: canceled, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"void_refused": {
 		func(b *bundle) saga.Saga { return b.answer(b.voiding(), saga.CallVoid, rejected, 0) },
-		map[string]end{again: confirmed, taken: confirmed, nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		nil, 0,
 	},
 	"void_refused of a late payment": {
 		func(b *bundle) saga.Saga { return b.answer(b.late(), saga.CallVoid, rejected, 0) },
-		map[string]end{nothing: canceled},
-		nil, "",
+		map[saga.Resolution]end{nothing: canceled},
+		nil, 0,
 	},
 }

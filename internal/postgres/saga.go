@@ -202,6 +202,9 @@ func (s *Store) queueRest(batch *pgx.Batch, after *saga.Saga, change saga.Change
 			return err
 		}
 	}
+	if decision := change.Decision; decision != nil {
+		queueDecision(batch, after, *decision)
+	}
 	if finding := change.Finding; finding != nil {
 		batch.Queue(`
 			INSERT INTO findings (account_id, saga_key, order_id, kind, detail) VALUES ($1, $2, $3, $4, $5)

@@ -1,0 +1,310 @@
+package saga
+
+import (
+	"slices"
+
+	"paysaga/providers"
+)
+
+// Resolution is what a person can decide about a saga. docs/runbook.md says which one fits which finding.
+type Resolution string
+
+// The resolutions. All but retry and cancel need a saga in review.
+const (
+	ResolveRetry       Resolution = "retry"        // go on where the saga stands, with all tries anew; of one that rests: now. Never charges anew
+	ResolveTaken       Resolution = "taken"        // the customer's money is taken, and the order shall have it
+	ResolveNothingKept Resolution = "nothing_kept" // nothing of the customer's money is kept: the order comes to nothing
+	ResolveAsItIs      Resolution = "as_it_is"     // the order had ended before the review, and stays as it ended
+	ResolveGiven       Resolution = "given"        // of a refund: the customer has the money
+	ResolveNotGiven    Resolution = "not_given"    // of a refund: the money is still the shop's
+	ResolveCancel      Resolution = "cancel"       // give the order up: close or give back its payment, and free the stock
+)
+
+// Resolutions are all that there are.
+func Resolutions() []Resolution {
+	return []Resolution{
+		ResolveRetry, ResolveTaken, ResolveNothingKept, ResolveAsItIs, ResolveGiven, ResolveNotGiven, ResolveCancel,
+	}
+}
+
+// Decision is what a person has decided about a saga, and why. It is kept in the audit log.
+type Decision struct {
+	Resolution Resolution
+	Actor      string // who, as the audit log tells it
+	Reason     string // in that person's words
+	Payment    string // for taken: the provider's id of the payment
+	Amount     int64  // for taken: what is taken in all, in minor units
+	// OutsideProvider, for nothing_kept, says that the money went back in another way than at the provider, by a bank transfer
+	// perhaps: what the provider tells does not count then.
+	OutsideProvider bool
+}
+
+// codeByHand marks the steps that a person settled.
+const codeByHand = "settled_by_hand"
+
+// decided folds a person's decision in. What the provider tells, where it could be asked, is held against it: a decision that it
+// contradicts would make the books wrong.
+func (f *fold) decided(d Decision, told providers.Outcome) {
+	if f.saga.State != NeedsReview {
+		f.decidedOutsideReview(d)
+		return
+	}
+	f.saga.Failures = 0
+	f.stopWaiting()
+	switch d.Resolution {
+	case ResolveRetry:
+		f.retry()
+	case ResolveTaken:
+		f.decidedTaken(d, told)
+	case ResolveNothingKept:
+		f.nothingKept(d, told)
+	case ResolveAsItIs:
+		f.asItIs()
+	case ResolveGiven, ResolveNotGiven:
+		f.decidedRefund(d, told)
+	case ResolveCancel:
+		f.cancelReviewed()
+	default:
+		f.refusef(RefusedUnfit, "There is no resolution %q.", d.Resolution)
+	}
+}
+
+// decidedOutsideReview takes up what rests, or gives it up as its shop could. Nothing else is a person's to decide about a saga that
+// moves by itself.
+func (f *fold) decidedOutsideReview(d Decision) {
+	switch {
+	case d.Resolution == ResolveCancel && f.saga.Kind == KindOrder:
+		f.askCancel()
+	case d.Resolution != ResolveRetry:
+		f.refusef(RefusedNotInReview, "The saga is %s, not in review: it moves by itself.", f.saga.State)
+	case f.saga.State.Ended():
+		f.refusef(RefusedOver, "The saga has ended: %s.", f.saga.State)
+	default:
+		f.saga.Failures = 0
+	}
+}
+
+// retry goes on where the saga stood. A charge is not sent again: where its outcome is open, it is looked up.
+func (f *fold) retry() {
+	s := &f.saga
+	undoing := s.openStep(StepVoid) != nil || s.openStep(StepRefund) != nil
+	charge := s.step(StepCharge)
+	switch {
+	case undoing && s.Kind == KindRefund:
+		f.fire(fireRetryRefund)
+	case undoing:
+		f.fire(fireRetryUndo)
+	case s.goodsHeld() && s.step(StepRefund) == nil && charge != nil && (charge.open() || charge.Status == StepDone):
+		if charge.Code == codeRefusedAfterSend {
+			charge.Code = ""
+		}
+		f.fire(fireRetryAwait)
+	default:
+		f.refusef(RefusedUnfit, "Nothing is left to be done for this saga.")
+	}
+}
+
+// goodsHeld tells that the order's stock is reserved, and was not to be sold yet.
+func (s *Saga) goodsHeld() bool {
+	reserve := s.step(StepReserve)
+	return s.Kind == KindOrder && reserve != nil && reserve.Status == StepDone && s.step(StepConfirm) == nil
+}
+
+// goodsSold tells that the order was completed.
+func (s *Saga) goodsSold() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Name == StepConfirm && step.Status == StepDone })
+}
+
+// decidedTaken confirms the order with money that a person has seen at the provider.
+func (f *fold) decidedTaken(d Decision, told providers.Outcome) {
+	s := &f.saga
+	manual := s.Order.Payment.Capture == CaptureManual
+	least := s.Order.Amount
+	if manual {
+		least = max(1, s.captured())
+	}
+	switch {
+	case !s.goodsHeld():
+		f.refusef(RefusedUnfit, "The order holds no stock that could be sold.")
+	case d.Payment == "":
+		f.refusef(RefusedUnfit, "Say by its id at the provider which payment is taken.")
+	case d.Amount < least || d.Amount > s.Order.Amount:
+		f.refusef(RefusedTooMuch, "What is taken must be from %s to %s, not %s.", s.money(least), s.money(s.Order.Amount), s.money(d.Amount))
+	case !tellsTaken(told, s.money(d.Amount)):
+		f.contradicted(told)
+	default:
+		f.settle(StepFailed, StepContinue, StepCapture, StepVoid, StepRefund)
+		f.takenByHand(d, manual)
+		f.fire(fireSettleTaken)
+	}
+}
+
+func (f *fold) takenByHand(d Decision, manual bool) {
+	s := &f.saga
+	known := s.captured()
+	charge := s.step(StepCharge)
+	charge.Status, charge.Outcome, charge.Code, charge.ProviderReference = StepDone, providers.Succeeded, codeByHand, d.Payment
+	if manual && d.Amount > known {
+		capture := s.addStep(StepCapture, StepDone, charge.Provider)
+		capture.SubKey = byHand(s, StepCapture)
+		capture.Amount, capture.Final, capture.Outcome, capture.Code = d.Amount-known, true, providers.Succeeded, codeByHand
+	}
+}
+
+// byHand is the sub-key of a step that stands for what a person did: it never goes to a provider.
+func byHand(s *Saga, name StepName) providers.SubKey { return SubKey(s.Key, name+"_by_hand", 1) }
+
+// tellsTaken says that nothing the provider tells speaks against money that is taken, and none of it held any more.
+func tellsTaken(told providers.Outcome, amount providers.Money) bool {
+	switch told.Kind {
+	case "", providers.Unknown, providers.Busy, providers.Rejected: // not asked, or no answer
+		return true
+	case providers.Succeeded:
+		return told.Code != providers.CodePartiallyRefunded && (told.Money == (providers.Money{}) || told.Money == amount)
+	default:
+		return false
+	}
+}
+
+// tellsNothingKept says that nothing the provider tells speaks against a payment of which nothing is kept.
+func tellsNothingKept(told providers.Outcome) bool {
+	switch told.Kind {
+	case providers.Succeeded, providers.Authorized, providers.Processing, providers.ActionRequired:
+		return false
+	default:
+		return true
+	}
+}
+
+func (f *fold) contradicted(told providers.Outcome) {
+	f.refusef(RefusedContradicted, "The provider tells otherwise: the payment is %q (%s), of %s. Put it right there first.",
+		told.Kind, told.Code, told.Money)
+}
+
+// settle ends the open steps of some names by a person's word.
+func (f *fold) settle(status StepStatus, names ...StepName) {
+	for i := range f.saga.Steps {
+		if step := &f.saga.Steps[i]; slices.Contains(names, step.Name) && step.open() {
+			step.Status, step.Code = status, codeByHand
+		}
+	}
+}
+
+// nothingKept ends the order without its payment: what was to undo that counts as done, and where there is nothing of the sort a
+// line stands for what the person did.
+func (f *fold) nothingKept(d Decision, told providers.Outcome) {
+	s := &f.saga
+	charge := s.step(StepCharge)
+	switch {
+	case s.Kind != KindOrder, s.goodsSold():
+		f.refusef(RefusedUnfit, "The order is completed, or this is a refund: its goods cannot be taken back here.")
+		return
+	case !d.OutsideProvider && !tellsNothingKept(told):
+		f.contradicted(told)
+		return
+	}
+	f.settle(StepFailed, StepContinue, StepCapture)
+	for i := range s.Steps {
+		switch step := &s.Steps[i]; {
+		case (step.Name == StepVoid || step.Name == StepRefund) && step.Status != StepDone:
+			step.Status, step.Code = StepDone, codeByHand
+		case step.Name == StepCharge && step.Status != StepFailed:
+			step.Status = StepUndone
+		}
+	}
+	if charge != nil && !s.undoneAfter(charge) {
+		s.addUndoing(charge.Provider)
+	}
+	f.fire(fireSettleUndone)
+}
+
+// undoneAfter tells that a line of the saga undoes a charge, or what was captured of it.
+func (s *Saga) undoneAfter(charge *Step) bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool {
+		enough := step.Name == StepRefund || step.Name == StepVoid && s.Order.Payment.CapturedAmount == 0
+		return enough && step.Status == StepDone && !step.StartedAt.Before(charge.StartedAt)
+	})
+}
+
+// addUndoing writes down that a person let the payment go, or gave back what was taken.
+func (s *Saga) addUndoing(provider string) {
+	name, amount := StepVoid, s.Order.Payment.CapturedAmount
+	if amount > 0 {
+		name = StepRefund
+	}
+	undoing := s.addStep(name, StepDone, provider)
+	undoing.SubKey, undoing.Amount, undoing.Code = byHand(s, name), amount, codeByHand
+}
+
+// asItIs closes the review of an order that had ended. Its sums are left alone: refunds may have changed them since.
+func (f *fold) asItIs() {
+	s := &f.saga
+	charge := s.step(StepCharge)
+	open := s.openStep(StepVoid) != nil || s.openStep(StepRefund) != nil || charge != nil && (charge.open() || charge.Status == StepDone)
+	switch {
+	case s.Kind != KindOrder:
+		f.refusef(RefusedUnfit, "A refund was given, or it was not.")
+	case s.goodsSold():
+		f.fire(fireSettleCompleted)
+	case s.goodsHeld() || open:
+		f.refusef(RefusedUnfit, "The order had not come to its end.")
+	default:
+		f.fire(fireSettleRolledBack)
+	}
+}
+
+// decidedRefund ends a refund by what a person knows of it. One that was counted as given before the review is not counted twice.
+func (f *fold) decidedRefund(d Decision, told providers.Outcome) {
+	s := &f.saga
+	if s.Kind != KindRefund {
+		f.refusef(RefusedUnfit, "This is an order; only a refund is given or not given.")
+		return
+	}
+	refund := s.step(StepRefund)
+	counted := refund.Status == StepDone
+	if d.Resolution == ResolveGiven {
+		if !counted {
+			f.refund = RefundGive
+		}
+		refund.Status, refund.Code = StepDone, codeByHand
+		f.fire(fireSettleCompleted)
+		return
+	}
+	if told.Kind == providers.Succeeded || told.Kind == providers.Processing {
+		f.contradicted(told)
+		return
+	}
+	f.refund = RefundFree
+	if counted {
+		f.refund = RefundReturn
+	}
+	refund.Status, refund.Code = StepFailed, codeByHand
+	f.fire(fireSettleRolledBack)
+}
+
+// cancelReviewed gives up an order in review whose payment is known: it is closed, or what was taken of it is given back.
+func (f *fold) cancelReviewed() {
+	s := &f.saga
+	charge := s.step(StepCharge)
+	switch {
+	case !s.goodsHeld() || charge == nil || s.openStep(StepVoid) != nil || s.step(StepRefund) != nil || s.openStep(StepCapture) != nil:
+		f.refusef(RefusedUnfit, "The order is over, or being undone, or a capture of its money is open.")
+		return
+	case s.Order.Payment.Capture == CaptureManual && s.captured() > 0:
+		f.refusef(RefusedCaptured, "A part of the money is taken: give it back at the provider, and decide nothing_kept, or keep it, and decide taken.")
+		return
+	case charge.open() && charge.ProviderReference == "" && !f.policy.Windows.NoLookup:
+		f.refusef(RefusedUnfit, "Nobody knows yet whether there is a payment: retry finds out.")
+		return
+	}
+	f.settle(StepFailed, StepContinue)
+	f.fire(fireRetryUndo)
+	switch {
+	case charge.Status == StepFailed, charge.Status == StepUndone:
+		s.addStep(StepVoid, StepDone, "").Code = codeCanceled
+	case s.captured() > 0:
+		s.addStep(StepRefund, StepPending, charge.Provider).Amount = s.captured()
+	default:
+		f.addVoid()
+	}
+}
