@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paysaga/internal/stage"
 	"paysaga/internal/webhook"
 	"paysaga/providers/paypal"
 	"paysaga/providers/sandbox"
@@ -26,36 +27,36 @@ import (
 // hostilities are webhooks that must change nothing. Each arranges an order, and then brings them.
 var hostilities = map[string]func(f *flow){
 	"about payments that are not ours": func(f *flow) {
-		theirs := f.letters()
-		f.clear()
-		f.first.key = "another order"
-		f.first.id = f.first.sagaKey()
-		f.got, f.sent = map[string]reply{}, nil
-		f.want(f.place(), http.StatusCreated)
+		theirs := f.Letters()
+		f.Clear()
+		f.First.Key = "another order"
+		f.First.ID = f.First.SagaKey()
+		f.Got, f.Sent = map[string]stage.Reply{}, nil
+		f.want(f.Place(), http.StatusCreated)
 		f.changesNothing(func() { f.bringAll(theirs, 1) })
 	},
 	"months late": func(f *flow) {
-		f.want(f.ask(toRefund, "part", part(1000)), f.done(http.StatusCreated))
-		late := f.letters()
+		f.want(f.Ask(stage.ToRefund, "part", stage.Part(1000)), f.done(http.StatusCreated))
+		late := f.Letters()
 		f.hearAll()
-		f.pass(100 * 24 * time.Hour)
+		f.Pass(100 * 24 * time.Hour)
 		f.clearEvents() // as if they came for the first time
 		f.changesNothing(func() { f.bringAll(late, 1) })
 	},
 	"again and again, in reverse": func(f *flow) {
-		f.want(f.ask(toRefund, "part", part(1000)), f.done(http.StatusCreated))
-		f.settle(func() {})
-		again := f.letters()
+		f.want(f.Ask(stage.ToRefund, "part", stage.Part(1000)), f.done(http.StatusCreated))
+		f.Settle(func() {})
+		again := f.Letters()
 		slices.Reverse(again)
 		f.changesNothing(func() { f.bringAll(again, 3) })
 		f.clearEvents()
 		f.changesNothing(func() { f.bringAll(again, 3) })
 	},
 	"of unknown types": func(f *flow) {
-		f.settle(func() {})
-		f.endpoints = maps.Clone(f.endpoints)
-		f.endpoints[paypalName] = webhook.Endpoint{Parser: f.trustingParser()}
-		f.serve()
+		f.Settle(func() {})
+		f.Endpoints = maps.Clone(f.Endpoints)
+		f.Endpoints[stage.PayPal] = webhook.Endpoint{Parser: f.trustingParser()}
+		f.Serve()
 		f.changesNothing(func() { f.bringAll(f.unknownTypes(), 2) })
 	},
 }
@@ -63,17 +64,17 @@ var hostilities = map[string]func(f *flow){
 // TestWebhooksThatChangeNothing: they are kept, and that is all.
 func TestWebhooksThatChangeNothing(t *testing.T) {
 	t.Parallel()
-	for _, provider := range allProviders {
+	for _, provider := range stage.Providers() {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t, sandbox.Options{})
 			for name, bring := range hostilities {
 				t.Run(name, func(t *testing.T) {
-					f := h.fresh(t).newFlow(twoCups(provider, pays))
-					f.want(f.place(), http.StatusCreated)
+					f := h.fresh(t).newFlow(stage.TwoCups(provider, stage.Pays))
+					f.want(f.Place(), http.StatusCreated)
 					bring(f)
 					if t.Failed() {
-						t.Log(f.tell())
+						t.Log(f.Report())
 					}
 				})
 			}
@@ -84,69 +85,69 @@ func TestWebhooksThatChangeNothing(t *testing.T) {
 // TestWebhooksOfAnEarlierAttempt: what is told of a payment that was declined says nothing about the next one.
 func TestWebhooksOfAnEarlierAttempt(t *testing.T) {
 	t.Parallel()
-	for _, first := range allProviders {
+	for _, first := range stage.Providers() {
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t, sandbox.Options{})
-			for _, second := range allProviders {
+			for _, second := range stage.Providers() {
 				t.Run("then "+second, func(t *testing.T) { tryTwice(t, h.fresh(t), first, second) })
 			}
 		})
 	}
 }
 
-func tryTwice(t *testing.T, h *house, first, second string) {
+func tryTwice(t *testing.T, h house, first, second string) {
 	t.Helper()
-	kind := map[string]string{stripeName: asks, adyenName: asks, paypalName: takesTime}[first]
-	order := twoCups(first, kind)
+	kind := map[string]string{stage.Stripe: stage.Asks, stage.Adyen: stage.Asks, stage.PayPal: stage.TakesTime}[first]
+	order := stage.TwoCups(first, kind)
 	order.Payment.OnDecline = saga.DeclineAwaits
 	f := h.newFlow(order)
-	f.want(f.place(), http.StatusAccepted)
-	f.customer("refuse")
-	f.bank("fail")
-	f.poll()
+	f.want(f.Place(), http.StatusAccepted)
+	f.Customer("refuse")
+	f.Bank("fail")
+	f.Poll()
 	f.hearAll()
-	if next := f.now().Order.Payment.NextAction; next == nil || next.Type != saga.NextActionPaymentMethod {
-		t.Fatalf("not declined: %s", f.tell())
+	if next := f.Saga().Order.Payment.NextAction; next == nil || next.Type != saga.NextActionPaymentMethod {
+		t.Fatalf("not declined: %s", f.Report())
 	}
-	old := f.letters()
-	f.want(f.ask(toContinue, "other", otherPayment(second, asks)), http.StatusAccepted)
+	old := f.Letters()
+	f.want(f.Ask(stage.ToContinue, "other", stage.OtherPayment(second, stage.Asks)), http.StatusAccepted)
 	f.clearEvents()
 	f.changesNothing(func() { f.bringAll(old, 2) })
-	f.customer("approve")
-	f.want(f.proceed("back"), http.StatusOK)
+	f.Customer("approve")
+	f.want(f.Proceed("back"), http.StatusOK)
 	f.clearEvents()
 	f.changesNothing(func() { f.bringAll(old, 2) })
-	f.settle(func() {})
+	f.Settle(func() {})
 	f.checkEnd()
-	if s := f.now(); s.State != saga.Completed {
+	if s := f.Saga(); s.State != saga.Completed {
 		t.Errorf("ended in %s", s.State)
 	}
 	if t.Failed() {
-		t.Log(f.tell())
+		t.Log(f.Report())
 	}
 }
 
 // bringAll brings webhooks a number of times, each of which must be taken, and applies them until none waits any more.
-func (f *flow) bringAll(letters []*letter, copies int) {
+func (f *flow) bringAll(letters []*stage.Letter, copies int) {
 	f.Helper()
 	for range copies {
 		for _, one := range letters {
-			f.house.bring(one)
+			f.Stage.Bring(one)
 		}
 	}
 	const mostSearches = 20 // more than the inbox makes
 	for range mostSearches {
-		f.hear()
+		f.Hear()
 	}
 	if len(letters) == 0 {
 		f.Error("no webhooks")
 	}
 	distinct := map[string]bool{}
 	for _, one := range letters {
-		distinct[one.provider+string(one.body)] = true
+		distinct[one.Provider+string(one.Body)] = true
 	}
-	if kept := f.count(`SELECT count(*) FROM webhook_events WHERE status IN ('applied', 'unmatched')`); kept != int64(len(distinct)) {
+	if kept := f.Count(`SELECT count(*) FROM webhook_events WHERE status IN ('applied', 'unmatched')`); kept != int64(len(distinct)) {
 		f.Errorf("%d webhooks were sent, %d are kept", len(distinct), kept)
 	}
 }
@@ -168,22 +169,22 @@ func (f *flow) changesNothing(bring func()) {
 func (f *flow) snapshot() (rows []map[string]any) {
 	f.Helper()
 	for _, table := range []string{"orders", "refunds", "sagas", "saga_steps", "reservations", "stock", "findings", "outbox_events", "idempotency_keys"} {
-		all, err := f.pool.Query(f.Context(), `SELECT to_jsonb(t) - ARRAY['next_attempt_at', 'lock_version', 'locked_until', 'drives', 'unrecorded',
+		all, err := f.Pool.Query(f.Context(), `SELECT to_jsonb(t) - ARRAY['next_attempt_at', 'lock_version', 'locked_until', 'drives', 'unrecorded',
 			'updated_at', 'next_action'] FROM `+table+` t ORDER BY 1`)
-		f.must(err)
+		f.Must(err)
 		for all.Next() {
 			row := map[string]any{}
-			f.must(all.Scan(&row))
+			f.Must(all.Scan(&row))
 			rows = append(rows, row)
 		}
-		f.must(all.Err())
+		f.Must(all.Err())
 	}
 	return rows
 }
 
 func (f *flow) changingCalls() (n int) {
 	f.Helper()
-	for _, call := range f.requests() {
+	for _, call := range f.Requests() {
 		if call.Method == http.MethodPost && call.Call != sandbox.CallLookup && call.Call != sandbox.CallToken {
 			n++
 		}
@@ -191,16 +192,16 @@ func (f *flow) changingCalls() (n int) {
 	return n
 }
 
-func (f *flow) clearEvents() { f.Helper(); f.exec(`DELETE FROM webhook_events`) }
+func (f *flow) clearEvents() { f.Helper(); f.Exec(`DELETE FROM webhook_events`) }
 
 // trustingParser reads PayPal's webhooks, whoever signed them: the signatures are somebody else's test.
 func (f *flow) trustingParser() webhook.Parser {
 	f.Helper()
 	parser, err := paypal.NewWebhook(paypal.Config{
-		ClientID: "client", ClientSecret: "secret", BaseURL: f.judge(), WebhookID: paypalWebhookID, VerifyByAPI: true,
-		CertificateHosts: []string{f.url[len("http://"):]},
+		ClientID: "client", ClientSecret: "secret", BaseURL: f.judge(), WebhookID: stage.PayPalWebhookID, VerifyByAPI: true,
+		CertificateHosts: []string{f.URL[len("http://"):]},
 	})
-	f.must(err)
+	f.Must(err)
 	return parser
 }
 
@@ -219,15 +220,15 @@ func (f *flow) judge() string {
 }
 
 // unknownTypes are events of types that no adapter knows, about our payment and about none.
-func (f *flow) unknownTypes() []*letter {
+func (f *flow) unknownTypes() []*stage.Letter {
 	f.Helper()
-	payment := f.now().Order.Payment.ProviderReference
-	var letters []*letter
+	payment := f.Saga().Order.Payment.ProviderReference
+	var letters []*stage.Letter
 	for i, about := range []string{payment, "nobody"} {
 		switch f.provider() {
-		case stripeName:
+		case stage.Stripe:
 			letters = append(letters, f.stripeLetter(fmt.Sprintf("evt_unknown%d", i), "radar.early_fraud_warning.created", about))
-		case adyenName:
+		case stage.Adyen:
 			letters = append(letters, f.adyenLetter("NOTIFICATION_OF_CHARGEBACK", about), f.adyenLetter("REPORT_AVAILABLE", "report"+about+".csv"))
 		default:
 			letters = append(letters, f.paypalLetter(fmt.Sprintf("WH-UNKNOWN-%d", i), "CUSTOMER.DISPUTE.CREATED", about))
@@ -236,57 +237,57 @@ func (f *flow) unknownTypes() []*letter {
 	return letters
 }
 
-func (f *flow) stripeLetter(id, kind, payment string) *letter {
+func (f *flow) stripeLetter(id, kind, payment string) *stage.Letter {
 	f.Helper()
 	body := f.encode(map[string]any{
-		"id": id, "object": "event", "type": kind, "created": f.house.now().Unix(), "data": map[string]any{"object": map[string]any{
+		"id": id, "object": "event", "type": kind, "created": f.Now().Unix(), "data": map[string]any{"object": map[string]any{
 			"id": "issfr_1", "object": "radar.early_fraud_warning", "payment_intent": payment,
 		}},
 	})
-	stamp := strconv.FormatInt(f.house.now().Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(stripeSecret))
+	stamp := strconv.FormatInt(f.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(stage.StripeSecret))
 	mac.Write([]byte(stamp + "." + string(body)))
-	return f.letter(stripeName, body, map[string]string{"Stripe-Signature": "t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))})
+	return f.letter(stage.Stripe, body, map[string]string{"Stripe-Signature": "t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))})
 }
 
-func (f *flow) adyenLetter(event, payment string) *letter {
+func (f *flow) adyenLetter(event, payment string) *stage.Letter {
 	f.Helper()
-	key, err := hex.DecodeString(adyenHMACKey)
-	f.must(err)
+	key, err := hex.DecodeString(stage.AdyenHMACKey)
+	f.Must(err)
 	mac := hmac.New(sha256.New, key)
-	_, _ = fmt.Fprintf(mac, "%s:%s:%s:%s:%d:%s:%s:%s", payment, "", merchant, "", 0, "EUR", event, "true")
-	return f.letter(adyenName, f.encode(map[string]any{"live": "false", "notificationItems": []any{map[string]any{
+	_, _ = fmt.Fprintf(mac, "%s:%s:%s:%s:%d:%s:%s:%s", payment, "", stage.Merchant, "", 0, "EUR", event, "true")
+	return f.letter(stage.Adyen, f.encode(map[string]any{"live": "false", "notificationItems": []any{map[string]any{
 		"NotificationRequestItem": map[string]any{
-			"pspReference": payment, "merchantAccountCode": merchant, "merchantReference": "", "eventCode": event, "success": "true",
-			"eventDate": f.house.now().Format(time.RFC3339), "amount": map[string]any{"value": 0, "currency": "EUR"},
+			"pspReference": payment, "merchantAccountCode": stage.Merchant, "merchantReference": "", "eventCode": event, "success": "true",
+			"eventDate": f.Now().Format(time.RFC3339), "amount": map[string]any{"value": 0, "currency": "EUR"},
 			"additionalData": map[string]any{"hmacSignature": base64.StdEncoding.EncodeToString(mac.Sum(nil))},
 		},
 	}}}), nil)
 }
 
-func (f *flow) paypalLetter(id, kind, payment string) *letter {
+func (f *flow) paypalLetter(id, kind, payment string) *stage.Letter {
 	f.Helper()
-	return f.letter(paypalName, f.encode(map[string]any{
-		"id": id, "event_version": "1.0", "create_time": f.house.now().UTC().Format(time.RFC3339), "resource_type": "dispute", "event_type": kind,
+	return f.letter(stage.PayPal, f.encode(map[string]any{
+		"id": id, "event_version": "1.0", "create_time": f.Now().UTC().Format(time.RFC3339), "resource_type": "dispute", "event_type": kind,
 		"resource": map[string]any{"dispute_id": "PP-D-1", "disputed_transactions": []any{map[string]any{"seller_transaction_id": payment}}},
 	}), map[string]string{
-		"Paypal-Transmission-Id": id, "Paypal-Transmission-Time": f.house.now().UTC().Format(time.RFC3339), "Paypal-Auth-Algo": "SHA256withRSA",
-		"Paypal-Transmission-Sig": base64.StdEncoding.EncodeToString([]byte("good")), "Paypal-Cert-Url": f.url + "/paypal/cert.pem",
+		"Paypal-Transmission-Id": id, "Paypal-Transmission-Time": f.Now().UTC().Format(time.RFC3339), "Paypal-Auth-Algo": "SHA256withRSA",
+		"Paypal-Transmission-Sig": base64.StdEncoding.EncodeToString([]byte("good")), "Paypal-Cert-Url": f.URL + "/paypal/cert.pem",
 	})
 }
 
-func (f *flow) letter(provider string, body []byte, header map[string]string) *letter {
-	one := &letter{provider: provider, header: http.Header{"Content-Type": {"application/json"}}, body: body}
+func (f *flow) letter(provider string, body []byte, header map[string]string) *stage.Letter {
+	one := &stage.Letter{Provider: provider, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	for name, value := range header {
-		one.header.Set(name, value)
+		one.Header.Set(name, value)
 	}
-	one.header.Set(sentHeader, f.house.now().Format(time.RFC3339Nano))
+	one.Header.Set(stage.SentHeader, f.Now().Format(time.RFC3339Nano))
 	return one
 }
 
 func (f *flow) encode(value any) []byte {
 	f.Helper()
 	body, err := json.Marshal(value)
-	f.must(err)
+	f.Must(err)
 	return body
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"paysaga/internal/stage"
 	"paysaga/providers/sandbox"
 	"paysaga/saga"
 )
@@ -17,7 +18,7 @@ import (
 // request was answered once.
 func TestInterleavings(t *testing.T) {
 	t.Parallel()
-	for _, provider := range allProviders {
+	for _, provider := range stage.Providers() {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t, sandbox.Options{AdyenSeveralCaptures: true})
@@ -36,10 +37,10 @@ type schedule struct {
 	passed time.Duration
 }
 
-func runSchedule(t *rapid.T, h *house, provider string) {
-	kind := rapid.SampledFrom([]string{pays, pays, declines, asks, asks, takesTime}).Draw(t, "method")
-	order := twoCups(provider, kind)
-	if rapid.Bool().Draw(t, "manual capture") && kind != takesTime { // Stripe holds no bank debits
+func runSchedule(t *rapid.T, h house, provider string) {
+	kind := rapid.SampledFrom([]string{stage.Pays, stage.Pays, stage.Declines, stage.Asks, stage.Asks, stage.TakesTime}).Draw(t, "method")
+	order := stage.TwoCups(provider, kind)
+	if rapid.Bool().Draw(t, "manual capture") && kind != stage.TakesTime { // Stripe holds no bank debits
 		order.Payment.Capture = saga.CaptureManual
 	}
 	if rapid.Bool().Draw(t, "await") {
@@ -49,25 +50,25 @@ func runSchedule(t *rapid.T, h *house, provider string) {
 	for range rapid.IntRange(0, 2).Draw(t, "mishaps") {
 		s.mishap(sandbox.CallCharge)
 	}
-	s.place()
+	s.Place()
 	for range rapid.IntRange(0, mostEvents).Draw(t, "events") {
 		s.event()
 	}
 	bank := s.bankDecision()
 	s.loseWebhooks()
-	s.settle(func() { s.bank(bank) })
+	s.Settle(func() { s.Bank(bank) })
 	s.checkEnd()
 	if t.Failed() {
-		t.Fatalf("%s", s.tell())
+		t.Fatalf("%s", s.Report())
 	}
 }
 
 func (s *schedule) event() {
 	events := map[string]func(){
-		"mishap": s.anyMishap, "repeat": func() { s.place() }, "webhook": s.webhook, "webhook again": s.webhook, "poll": s.poll,
-		"approve": func() { s.act(func() { s.customer("approve") }) }, "refuse": func() { s.act(func() { s.customer("refuse") }) },
-		"bank": func() { s.bank(s.bankDecision()) }, "continue": s.proceed, "pay otherwise": s.payOtherwise, "capture": s.takeHeld, "cancel": s.giveUp,
-		"refund": s.giveBack, "deadline": func() { s.endDeadline() }, "time": s.timePasses,
+		"mishap": s.anyMishap, "repeat": func() { s.Place() }, "webhook": s.webhook, "webhook again": s.webhook, "poll": s.Poll,
+		"approve": func() { s.act(func() { s.Customer("approve") }) }, "refuse": func() { s.act(func() { s.Customer("refuse") }) },
+		"bank": func() { s.Bank(s.bankDecision()) }, "continue": s.proceed, "pay otherwise": s.payOtherwise, "capture": s.takeHeld, "cancel": s.giveUp,
+		"refund": s.giveBack, "deadline": func() { s.EndDeadline() }, "time": s.timePasses,
 	}
 	names := []string{
 		"mishap", "repeat", "webhook", "webhook again", "poll", "approve", "refuse", "bank", "continue", "pay otherwise", "capture", "cancel",
@@ -88,12 +89,12 @@ func (s *schedule) anyMishap() {
 func (s *schedule) mishap(call sandbox.CallType) {
 	switch rapid.IntRange(0, 5).Draw(s.t, "mishap") {
 	case 0:
-		s.overtakes.Store(true)
+		s.Overtake()
 		return
 	case 1, 2:
 		n, after := rapid.IntRange(1, 4).Draw(s.t, "write"), rapid.Bool().Draw(s.t, "after")
 		s.t.Logf("  the server dies at write %d, after it: %t", n, after)
-		s.server.dieAt(n, after)
+		s.Server.DieAt(n, after)
 		return
 	}
 	fault := sandbox.Fault{
@@ -105,7 +106,7 @@ func (s *schedule) mishap(call sandbox.CallType) {
 		Times: rapid.SampledFrom([]int{1, 3, 3}).Draw(s.t, "times"), DelayMS: 1,
 	}
 	s.t.Logf("  fault %s %s %d times", fault.Call, fault.Kind, fault.Times)
-	s.must(s.sandbox.AddFault(fault))
+	s.Must(s.Sandbox.AddFault(fault))
 }
 
 // timePasses lets more time go by than a customer has, than one of the providers remembers a key, or than Stripe holds money: in all
@@ -115,35 +116,35 @@ func (s *schedule) timePasses() {
 	if s.passed+by > saga.DefaultPolicy().RefundDeadline/2 {
 		return
 	}
-	for _, one := range s.letters() {
-		if one.provider == adyenName && one.copies == 0 {
-			s.bring(one, 1)
+	for _, one := range s.Letters() {
+		if one.Provider == stage.Adyen && one.Copies == 0 {
+			s.Bring(one, 1)
 		}
 	}
 	s.passed += by
-	s.pass(by)
+	s.Pass(by)
 }
 
 func (s *schedule) webhook() {
-	letters := s.letters()
+	letters := s.Letters()
 	if len(letters) == 0 {
 		return
 	}
 	i := rapid.IntRange(0, len(letters)-1).Draw(s.t, "which")
 	copies := rapid.IntRange(1, 3).Draw(s.t, "copies")
-	s.bring(letters[i], copies)
+	s.Bring(letters[i], copies)
 }
 
 // act does what needs an order.
 func (s *schedule) act(what func()) {
-	if s.begun() {
+	if s.Begun() {
 		what()
 	}
 }
 
 // request does what the shop does about an order that nobody works on: else it would wait for that.
 func (s *schedule) request(what func()) {
-	if s.begun() && s.free() {
+	if s.Begun() && s.Free() {
 		what()
 	}
 }
@@ -158,38 +159,38 @@ func (s *schedule) key(what string) string {
 
 func (s *schedule) proceed() {
 	key := s.key("back")
-	s.request(func() { s.flow.proceed(key) })
+	s.request(func() { s.Proceed(key) })
 }
 
 func (s *schedule) payOtherwise() {
-	provider := rapid.SampledFrom(allProviders).Draw(s.t, "provider")
-	kind := rapid.SampledFrom([]string{pays, declines, asks}).Draw(s.t, "method")
+	provider := rapid.SampledFrom(stage.Providers()).Draw(s.t, "provider")
+	kind := rapid.SampledFrom([]string{stage.Pays, stage.Declines, stage.Asks}).Draw(s.t, "method")
 	key := s.key("other")
-	s.request(func() { s.ask(toContinue, key, otherPayment(provider, kind)) })
+	s.request(func() { s.Ask(stage.ToContinue, key, stage.OtherPayment(provider, kind)) })
 }
 
 func (s *schedule) takeHeld() {
 	key := s.key("capture")
-	body := capturePart(rapid.SampledFrom([]int64{0, 1000, price}).Draw(s.t, "amount"), rapid.Bool().Draw(s.t, "final"))
-	s.request(func() { s.ask(toCapture, key, body) })
+	body := stage.CapturePart(rapid.SampledFrom([]int64{0, 1000, stage.Price}).Draw(s.t, "amount"), rapid.Bool().Draw(s.t, "final"))
+	s.request(func() { s.Ask(stage.ToCapture, key, body) })
 }
 
 func (s *schedule) giveUp() {
 	key := s.key("cancel")
-	s.request(func() { s.ask(toCancel, key, map[string]any{}) })
+	s.request(func() { s.Ask(stage.ToCancel, key, map[string]any{}) })
 }
 
 func (s *schedule) giveBack() {
 	key := s.key("refund")
-	body := part(rapid.SampledFrom([]int64{0, 500, price}).Draw(s.t, "amount"))
-	s.request(func() { s.ask(toRefund, key, body) })
+	body := stage.Part(rapid.SampledFrom([]int64{0, 500, stage.Price}).Draw(s.t, "amount"))
+	s.request(func() { s.Ask(stage.ToRefund, key, body) })
 }
 
 // loseWebhooks decides which are lost. Nothing but a webhook tells how Adyen's calls end, so none of those is.
 func (s *schedule) loseWebhooks() {
-	for _, one := range s.letters() {
-		if one.provider != adyenName && one.copies == 0 {
-			one.lost = rapid.Bool().Draw(s.t, "lost")
+	for _, one := range s.Letters() {
+		if one.Provider != stage.Adyen && one.Copies == 0 {
+			one.Lost = rapid.Bool().Draw(s.t, "lost")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"paysaga/internal/stage"
 	"paysaga/providers/sandbox"
 	"paysaga/saga"
 )
@@ -23,7 +24,7 @@ func TestRefundRace(t *testing.T) {
 			{Call: sandbox.CallRefund, Kind: sandbox.FaultResetBefore, Probability: 0.3, Seed: 3},
 		},
 	}
-	for _, provider := range allProviders {
+	for _, provider := range stage.Providers() {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t, sandbox.Options{})
@@ -37,62 +38,62 @@ func TestRefundRace(t *testing.T) {
 const (
 	refundsAtOnce  = 50
 	refundAmount   = 200
-	refundsThatFit = price / refundAmount
+	refundsThatFit = stage.Price / refundAmount
 )
 
-func raceRefunds(t *testing.T, h *house, provider string, faults []sandbox.Fault) {
+func raceRefunds(t *testing.T, h house, provider string, faults []sandbox.Fault) {
 	t.Helper()
-	f := h.newFlow(twoCups(provider, pays))
-	f.want(f.place(), http.StatusCreated)
+	f := h.newFlow(stage.TwoCups(provider, stage.Pays))
+	f.want(f.Place(), http.StatusCreated)
 	for _, fault := range faults {
-		h.must(h.sandbox.AddFault(fault))
+		h.Must(h.Sandbox.AddFault(fault))
 	}
 	all := f.askAtOnce()
 	taken := 0
 	for i, got := range all {
-		f.sent = append(f.sent, refundNumber(f, i))
+		f.Sent = append(f.Sent, refundNumber(f, i))
 		switch {
 		case got.Status == http.StatusCreated, got.Status == http.StatusAccepted:
-			f.got[refundNumber(f, i).name()] = got
+			f.Got[refundNumber(f, i).Name()] = got
 			taken++
 		case got.Problem != "amount-too-large":
 			t.Errorf("refund %d: %s", i, got)
 		}
 	}
-	if known := len(f.refundsOf(f.first.id)); taken != refundsThatFit || known != taken {
+	if known := len(f.RefundsOf(f.First.ID)); taken != refundsThatFit || known != taken {
 		t.Errorf("%d refunds were taken on, %d are known, %d fit", taken, known, refundsThatFit)
 	}
-	for _, fault := range h.sandbox.Faults() {
+	for _, fault := range h.Sandbox.Faults() {
 		if fault.Fired == 0 {
 			t.Errorf("fault %s has not happened", fault.Kind)
 		}
 	}
 	f.checkRefundSums()
-	f.settle(func() { f.checkRefundSums() })
+	f.Settle(func() { f.checkRefundSums() })
 	f.checkEnd()
-	if payment := f.now().Order.Payment; payment.RefundedAmount != refundsThatFit*refundAmount {
+	if payment := f.Saga().Order.Payment; payment.RefundedAmount != refundsThatFit*refundAmount {
 		t.Errorf("%d refunded", payment.RefundedAmount)
 	}
 	if t.Failed() {
-		t.Log(f.tell())
+		t.Log(f.Report())
 	}
 }
 
-func refundNumber(f *flow, i int) request {
-	return request{endpoint: toRefund, key: fmt.Sprintf("refund %d", i), id: f.first.id, body: part(refundAmount)}
+func refundNumber(f *flow, i int) stage.Request {
+	return stage.Request{Endpoint: stage.ToRefund, Key: fmt.Sprintf("refund %d", i), ID: f.First.ID, Body: stage.Part(refundAmount)}
 }
 
 // askAtOnce sends all refunds at the same moment. One that is asked to come again does so.
-func (f *flow) askAtOnce() []reply {
+func (f *flow) askAtOnce() []stage.Reply {
 	f.Helper()
-	all := make([]reply, refundsAtOnce)
+	all := make([]stage.Reply, refundsAtOnce)
 	begin := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
 			<-begin
 			for range refundsAtOnce {
-				if all[i] = f.house.send(refundNumber(f, i)); all[i].Problem != "order-busy" {
+				if all[i] = f.Stage.Send(refundNumber(f, i)); all[i].Problem != "order-busy" {
 					return
 				}
 			}
@@ -106,9 +107,9 @@ func (f *flow) askAtOnce() []reply {
 // checkRefundSums compares the sums, with refunds that are on their way.
 func (f *flow) checkRefundSums() {
 	f.Helper()
-	payment := f.now().Order.Payment
+	payment := f.Saga().Order.Payment
 	var sum int64
-	for _, refund := range f.refundsOf(f.first.id) {
+	for _, refund := range f.RefundsOf(f.First.ID) {
 		if refund.State != saga.RolledBack {
 			sum += refund.Refund.Amount
 		}
@@ -116,7 +117,7 @@ func (f *flow) checkRefundSums() {
 	if held := payment.RefundedAmount + payment.RefundingAmount; held != sum || held > payment.CapturedAmount {
 		f.Errorf("%d refunded and being refunded of %d captured; the refunds add up to %d", held, payment.CapturedAmount, sum)
 	}
-	if slices.ContainsFunc(f.sandbox.Ledger(), func(charge sandbox.Charge) bool { return charge.Refunded > charge.Captured }) {
-		f.Errorf("more is refunded than captured: %+v", f.sandbox.Ledger())
+	if slices.ContainsFunc(f.Sandbox.Ledger(), func(charge sandbox.Charge) bool { return charge.Refunded > charge.Captured }) {
+		f.Errorf("more is refunded than captured: %+v", f.Sandbox.Ledger())
 	}
 }

@@ -1,0 +1,98 @@
+package stage
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// poolConnections is enough for what one play does at once. Sixteen stages fit into a private server.
+const poolConnections = 10
+
+// openDatabase connects to a database and gives it a clock that can be moved: stage.now() stands before PostgreSQL's own.
+func openDatabase(r Reporter, url string) *pgxpool.Pool {
+	r.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		r.Fatalf("the stage's database: its URL cannot be read") // the parser's own text can hold the password
+	}
+	config.MaxConns = poolConnections
+	config.ConnConfig.RuntimeParams["search_path"] = "stage, pg_catalog, public"
+	pool, err := pgxpool.NewWithConfig(r.Context(), config)
+	if err != nil {
+		r.Fatalf("the stage's database: %v", err)
+	}
+	r.Cleanup(pool.Close)
+	for _, statement := range []string{
+		`CREATE SCHEMA IF NOT EXISTS stage`,
+		`DROP TABLE IF EXISTS stage.clock`,
+		`CREATE TABLE stage.clock (ahead interval NOT NULL)`,
+		`INSERT INTO stage.clock VALUES ('0')`,
+		`CREATE OR REPLACE FUNCTION stage.now() RETURNS timestamptz LANGUAGE sql STABLE AS
+			'SELECT pg_catalog.now() + ahead FROM stage.clock'`,
+		`DO $$ DECLARE c record; BEGIN
+			FOR c IN SELECT table_name, column_name FROM information_schema.columns
+				WHERE table_schema = 'public' AND column_default IN ('now()', 'pg_catalog.now()')
+			LOOP EXECUTE format('ALTER TABLE public.%I ALTER %I SET DEFAULT stage.now()', c.table_name, c.column_name); END LOOP;
+		END $$`,
+	} {
+		if _, err := pool.Exec(r.Context(), statement); err != nil {
+			r.Fatalf("the stage's database: %v", err)
+		}
+	}
+	return pool
+}
+
+func (s *Stage) setDatabaseClock() {
+	s.Helper()
+	s.Exec(`UPDATE stage.clock SET ahead = $1`, time.Duration(s.clock.database.Load()))
+}
+
+// Clear empties the database but for the stock.
+func (s *Stage) Clear() {
+	s.Helper()
+	s.Exec(`DO $$ DECLARE t text; BEGIN
+		FOREACH t IN ARRAY ARRAY['webhook_events', 'outbox_events', 'findings', 'refunds', 'idempotency_keys', 'idempotency_answers',
+			'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock'] LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
+	END $$`) // TRUNCATE takes a tenth of a second
+	s.fillStock()
+}
+
+func (s *Stage) fillStock() {
+	s.Helper()
+	for sku, onHand := range s.stock {
+		s.Exec(`INSERT INTO stock (account_id, sku, on_hand) VALUES ($1, $2, $3)`, Account, sku, onHand)
+	}
+}
+
+// Exec executes a statement.
+func (s *Stage) Exec(sql string, arguments ...any) {
+	s.Helper()
+	if _, err := s.Pool.Exec(s.Context(), sql, arguments...); err != nil {
+		s.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Count reads one number.
+func (s *Stage) Count(sql string, arguments ...any) (n int64) {
+	s.Helper()
+	if err := s.Pool.QueryRow(s.Context(), sql, arguments...).Scan(&n); err != nil {
+		s.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// Lines reads a column of text.
+func (s *Stage) Lines(sql string, arguments ...any) (lines []string) {
+	s.Helper()
+	rows, err := s.Pool.Query(s.Context(), sql, arguments...)
+	s.Must(err)
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		s.Must(rows.Scan(&line))
+		lines = append(lines, line)
+	}
+	s.Must(rows.Err())
+	return lines
+}
