@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +32,17 @@ func (s *Store) TakeOver(ctx context.Context, ref saga.Ref, fence int64, lease t
 	if err := s.send(ctx, batch); err != nil {
 		return saga.Saga{}, err
 	}
-	return s.Load(ctx, ref)
+	return s.loadHeld(ctx, ref, fence+1)
+}
+
+// loadHeld reads a saga whose lease was just taken. Whoever stood still for longer than the lease since then finds the fence of another
+// holder in the row, and must not take it for its own. Errors: saga.ErrLeaseLost.
+func (s *Store) loadHeld(ctx context.Context, ref saga.Ref, fence int64) (saga.Saga, error) {
+	held, err := s.Load(ctx, ref)
+	if err == nil && held.Lease.Fence != fence {
+		return saga.Saga{}, saga.ErrLeaseLost
+	}
+	return held, err
 }
 
 // Seize is a compare-and-swap on the fencing number of a lease that nobody holds. What has ended stays without a next attempt.
@@ -49,7 +60,7 @@ func (s *Store) Seize(ctx context.Context, ref saga.Ref, fence int64, lease time
 	if err := s.send(ctx, batch); err != nil {
 		return saga.Saga{}, err
 	}
-	return s.Load(ctx, ref)
+	return s.loadHeld(ctx, ref, fence+1)
 }
 
 // dueUnlessEnded is when a saga with a lease of $4 from now is due: once that has run out, unless it had no next attempt.
@@ -68,11 +79,18 @@ func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([
 			FROM due WHERE s.account_id = due.account_id AND s.key = due.key
 			RETURNING s.account_id, s.key, s.lock_version, s.locked_until
 		), locked AS (`+mirrorLease+`)
-		SELECT account_id, key FROM taken`, limit, lease)
+		SELECT account_id, key, lock_version FROM taken`, limit, lease)
 	if err != nil {
 		return nil, fmt.Errorf("claim due sagas: %w", mapError(err))
 	}
-	refs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[saga.Ref])
+	var refs []saga.Ref
+	var ref saga.Ref
+	var fence int64
+	fences := map[saga.Ref]int64{}
+	_, err = pgx.ForEachRow(rows, []any{&ref.AccountID, &ref.Key, &fence}, func() error {
+		refs, fences[ref] = append(refs, ref), fence
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("claim due sagas: %w", mapError(err))
 	}
@@ -81,9 +99,11 @@ func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([
 	}
 	sagas, err := s.loadAll(ctx, refs)
 	if err != nil {
-		return s.loadEach(ctx, refs)
+		sagas, err = s.loadEach(ctx, refs)
 	}
-	return sagas, nil
+	return slices.DeleteFunc(sagas, func(g saga.Saga) bool { // another holder's, as in loadHeld
+		return g.Lease.Fence != fences[saga.Ref{AccountID: g.AccountID, Key: g.Key}]
+	}), err
 }
 
 // loadEach reads sagas one by one, so that one that cannot be read does not keep the others from being driven.
