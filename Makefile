@@ -6,7 +6,7 @@ GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
 # Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
 STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help run demo contract test properties stopped scale alerts lint generate verify bench build clean
+.PHONY: help run demo contract test properties simulate stopped scale alerts lint generate verify bench build clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,12 @@ lint: ## Check style, import rules and common mistakes
 
 properties: ## Check fingerprints, sagas and whole lives of payments against random requests; ARGS="-rapid.checks=1000" for more
 	go test -count 1 $(ARGS) ./internal/httpapi ./saga ./internal/lifecycle -run 'Fingerprint|AnySequence|AnyInterleaving|Interleavings'
+
+SEED = 0
+RUNS = 2000
+
+simulate: ## Run servers over a simulated database and providers: SEED=1 RUNS=2000, or PLAN=FILE; 0 is any seed
+	go test -count 1 -timeout 0 -v -run '^TestInvariants$$' ./saga/simulation -args -seed $(SEED) -runs $(RUNS) -plan "$(PLAN)" $(ARGS)
 
 stopped: ## Stop servers in the middle of requests (SIGSTOP), let others take over, and wake them up again
 	go test -count 1 -run TestStopped $(ARGS) ./cmd/paysaga
