@@ -128,6 +128,8 @@ func (f *fold) qualify(r reaction, step Step, e Event) (reaction, Event) {
 		return reaction{moveContinueFailed, StepFailed}, e
 	case repeats(e.Call) && f.mayHaveHappened(step, e):
 		return doubted(r, e)
+	case e.Call == CallStep && e.Outcome.Kind == providers.Rejected && f.mayHaveHappened(step, e):
+		e.Outcome.Code = codeRefusedAfterSend // it is undone with the rest
 	}
 	return r, e
 }
@@ -182,10 +184,18 @@ func (s *Saga) stepFor(e Event) *Step {
 		}
 		return nil
 	}
-	return s.step(stepOf(e.Call))
+	return s.stepOfCall(e.Call)
 }
 
-// stepOf is the step that a call is about.
+// stepOfCall is the newest step that a call is about.
+func (s *Saga) stepOfCall(call Call) *Step {
+	if call == CallStep || call == CallUndo {
+		return s.openOwn()
+	}
+	return s.step(stepOf(call))
+}
+
+// stepOf is the step of paysaga's own that a call is about.
 func stepOf(call Call) StepName {
 	switch call {
 	case CallContinue:
@@ -196,7 +206,7 @@ func stepOf(call Call) StepName {
 		return StepVoid
 	case CallRefund, CallCheckRefund:
 		return StepRefund
-	case CallCharge, CallLookup, CallNone:
+	case CallCharge, CallLookup, CallNone, CallStep, CallUndo:
 	}
 	return StepCharge
 }
@@ -232,16 +242,8 @@ func (f *fold) failures(m move) {
 
 func (f *fold) react(m move, step *Step, outcome providers.Outcome, held bool) {
 	switch m {
-	case moveTake:
-		f.take(step, outcome)
-	case moveHold:
-		f.hold(step, outcome, held)
-	case moveAwait:
-		f.await(step, outcome, held)
-	case moveDecline:
-		f.decline(step, outcome, held)
-	case moveUndo:
-		f.undo(outcome, held)
+	case moveTake, moveHold, moveAwait, moveDecline, moveUndo:
+		f.chargeAnswered(m, step, outcome, held)
 	case moveRepeat, moveAbsent:
 		f.nothingLearned(m, step, outcome)
 	case moveContinueFailed: // localSteps waits on
@@ -251,8 +253,26 @@ func (f *fold) react(m move, step *Step, outcome providers.Outcome, held bool) {
 		f.voidAnswered(m, step, outcome)
 	case moveRefunded, moveAwaitRefund, moveRefundFailed:
 		f.refundAnswered(m, step, outcome)
+	case moveStepDone, moveStepFailed, moveAwaitStep:
+		f.ownAnswered(m, step)
 	default: // moveReview
 		f.unexpected(step, outcome)
+	}
+}
+
+// chargeAnswered reacts to how a charge stands.
+func (f *fold) chargeAnswered(m move, charge *Step, outcome providers.Outcome, held bool) {
+	switch m {
+	case moveTake:
+		f.take(charge, outcome)
+	case moveHold:
+		f.hold(charge, outcome, held)
+	case moveAwait:
+		f.await(charge, outcome, held)
+	case moveDecline:
+		f.decline(charge, outcome, held)
+	default: // moveUndo
+		f.undo(outcome, held)
 	}
 }
 
@@ -292,24 +312,17 @@ func (f *fold) review(kind, detail string) {
 
 // localSteps does the steps that need no provider, up to the next call, the next pause, or the end.
 func (f *fold) localSteps() {
-	for f.err == nil && f.pause == 0 {
+	for f.err == nil && f.pause == 0 && Next(f.saga, f.policy.Windows) == CallNone {
 		switch f.saga.State {
 		case Started:
 			f.begin()
 		case Reserved:
-			f.saga.addStep(StepCharge, StepPending, f.saga.Order.Payment.Provider)
-			f.fire(fireSend)
+			f.charge()
 		case Charged:
 			f.confirm()
 		case Charging, Awaiting, Refunding:
-			if Next(f.saga, f.policy.Windows) != CallNone {
-				return
-			}
 			f.waitForNotice()
 		case Compensating:
-			if Next(f.saga, f.policy.Windows) != CallNone {
-				return
-			}
 			f.compensated()
 		case Completed, RolledBack, NeedsReview:
 			return
@@ -325,9 +338,20 @@ func (f *fold) begin() {
 		f.fire(fireRefund)
 		return
 	}
-	f.saga.addStep(StepReserve, StepDone, "")
-	f.stock = StockReserve
+	if f.policy.Steps.has(StepReserve) {
+		f.saga.addStep(StepReserve, StepDone, "")
+		f.stock = StockReserve
+	}
 	f.fire(fireReserve)
+}
+
+// charge opens the charge, once all that stands before it is done.
+func (f *fold) charge() {
+	if f.beginOwn(StepCharge) {
+		return
+	}
+	f.saga.addStep(StepCharge, StepPending, f.saga.Order.Payment.Provider)
+	f.fire(fireSend)
 }
 
 func (f *fold) change() Change {

@@ -38,7 +38,8 @@ type bundle struct {
 	store  *postgres.Store
 	bank   *bank
 	runner *saga.Runner
-	book   *hygiene.Book // what the servers log
+	book   *hygiene.Book   // what the servers log
+	steps  saga.Definition // of orders; empty: the default ones
 }
 
 func newBundle(t *testing.T) *bundle {
@@ -80,7 +81,7 @@ func (b *bundle) newRunnerWith(c saga.Config) *saga.Runner {
 	c.Providers, c.Answerer = map[string]saga.Provider{"fake": b.bank, "other": b.bank}, clerk{}
 	c.Policy = saga.Policy{
 		AwaitDeadline: 30 * time.Minute, ProcessingDeadline: 24 * time.Hour, RefundDeadline: 24 * time.Hour, MaxFailures: 3,
-		NoticeWait: 5 * time.Minute, MaxCharges: 3,
+		NoticeWait: 5 * time.Minute, MaxCharges: 3, Steps: b.steps,
 		MaxUnrecorded: saga.DefaultPolicy().MaxUnrecorded, // more drives than any test here loses leases
 	}
 	if c.MaxInFlight == 0 {

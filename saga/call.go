@@ -52,14 +52,20 @@ func (r *Runner) call(ctx context.Context, s Saga, call Call, p patience) Event 
 
 // send makes one provider call. Its intent is committed: the step is in the saga as the database has it.
 func (r *Runner) send(ctx context.Context, s Saga, call Call) providers.Outcome {
-	step := s.step(stepOf(call))
+	step := s.stepOfCall(call)
+	ctx, cancel := context.WithTimeout(ctx, r.CallTimeout)
+	defer cancel()
+	begun := time.Now()
+	if call == CallStep || call == CallUndo {
+		outcome := r.Policy.Steps.callOwn(ctx, &s, *step)
+		r.Logger.InfoContext(ctx, "step called", "order_id", s.Order.ID, "step", step.Name, "attempt", step.Attempt, "outcome", outcome.Kind,
+			"code", outcome.Code, "duration_ms", time.Since(begun).Milliseconds())
+		return outcome
+	}
 	provider, ok := r.Providers[step.Provider]
 	if !ok {
 		return unconfigured
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.CallTimeout)
-	defer cancel()
-	begun := time.Now()
 	outcome := dispatch(ctx, provider, &s, *step, call)
 	r.Logger.InfoContext(ctx, "provider called", "order_id", s.Order.ID, "provider", step.Provider, "call", call,
 		"attempt", step.Attempt, "outcome", outcome.Kind, "code", outcome.Code, "duration_ms", time.Since(begun).Milliseconds())
@@ -87,7 +93,7 @@ func dispatch(ctx context.Context, provider Provider, s *Saga, step Step, call C
 		return provider.LookupRefund(ctx, providers.RefundLookupRequest{
 			Key: step.SubKey, Payment: reference, Reference: step.ProviderReference,
 		})
-	case CallLookup, CallNone:
+	case CallLookup, CallNone, CallStep, CallUndo:
 	}
 	return provider.Lookup(ctx, providers.LookupRequest{
 		Key: charge.SubKey, SagaKey: sagaKey, Reference: reference, SentAt: charge.StartedAt,

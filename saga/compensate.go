@@ -140,6 +140,9 @@ func (f *fold) compensated() {
 		}
 		return
 	}
+	if f.undoOwn() {
+		return
+	}
 	if reserve := f.saga.step(StepReserve); reserve != nil && reserve.Status == StepDone {
 		reserve.Status = StepUndone
 		f.saga.addStep(StepRelease, StepDone, "")
@@ -196,13 +199,22 @@ func (f *fold) reservationLost(e Event) {
 // confirm sells the goods, or, where they are gone, begins to give the money back.
 func (f *fold) confirm() {
 	s := &f.saga
-	if reserve := s.step(StepReserve); reserve == nil || reserve.Code != codeReservationLost {
-		s.addStep(StepConfirm, StepDone, "")
-		f.stock = StockSell
-		f.fire(fireConfirm)
+	if f.reservationIsLost() {
+		s.addStep(StepConfirm, StepFailed, "").Code = codeReservationLost
+		f.compensate()
 		return
 	}
-	s.addStep(StepConfirm, StepFailed, "").Code = codeReservationLost
-	s.addStep(StepRefund, StepPending, s.step(StepCharge).Provider).Amount = s.captured()
-	f.compensate()
+	if f.beginOwn(StepConfirm) {
+		return
+	}
+	s.addStep(StepConfirm, StepDone, "")
+	if s.step(StepReserve) != nil {
+		f.stock = StockSell
+	}
+	f.fire(fireConfirm)
+}
+
+func (f *fold) reservationIsLost() bool {
+	reserve := f.saga.step(StepReserve)
+	return reserve != nil && reserve.Code == codeReservationLost
 }

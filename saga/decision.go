@@ -11,7 +11,7 @@ type Resolution string
 
 // The resolutions. All but retry and cancel need a saga in review.
 const (
-	ResolveRetry       Resolution = "retry"        // go on where the saga stands, with all tries anew; of one that rests: now. Never charges anew
+	ResolveRetry       Resolution = "retry"        // go on where the saga stands, with all tries anew; never charges anew
 	ResolveTaken       Resolution = "taken"        // the customer's money is taken, and the order shall have it
 	ResolveNothingKept Resolution = "nothing_kept" // nothing of the customer's money is kept: the order comes to nothing
 	ResolveAsItIs      Resolution = "as_it_is"     // the order had ended before the review, and stays as it ended
@@ -87,14 +87,17 @@ func (f *fold) decidedOutsideReview(d Decision) {
 // retry goes on where the saga stood. A charge is not sent again: where its outcome is open, it is looked up.
 func (f *fold) retry() {
 	s := &f.saga
-	undoing := s.openStep(StepVoid) != nil || s.openStep(StepRefund) != nil
 	charge := s.step(StepCharge)
 	switch {
-	case undoing && s.Kind == KindRefund:
+	case s.nextOwn() == CallStep && charge == nil:
+		f.fire(fireRetryStep)
+	case s.nextOwn() == CallStep:
+		f.fire(fireSettleTaken)
+	case s.undoing() && s.Kind == KindRefund:
 		f.fire(fireRetryRefund)
-	case undoing:
+	case s.undoing():
 		f.fire(fireRetryUndo)
-	case s.goodsHeld() && s.step(StepRefund) == nil && charge != nil && (charge.open() || charge.Status == StepDone):
+	case s.goodsHeld() && s.chargeIsInDoubt():
 		if charge.Code == codeRefusedAfterSend {
 			charge.Code = ""
 		}
@@ -104,10 +107,31 @@ func (f *fold) retry() {
 	}
 }
 
-// goodsHeld tells that the order's stock is reserved, and was not to be sold yet.
+// undoing tells that something is still to be given back, or let go.
+func (s *Saga) undoing() bool {
+	return s.openStep(StepVoid) != nil || s.openStep(StepRefund) != nil || s.nextOwn() == CallUndo || s.undoRefused()
+}
+
+// chargeIsInDoubt tells that a look at the newest charge can bring the saga on.
+func (s *Saga) chargeIsInDoubt() bool {
+	charge := s.step(StepCharge)
+	return s.step(StepRefund) == nil && charge != nil && (charge.open() || charge.Status == StepDone)
+}
+
+// undoRefused tells that a step of the deployment's own could not be taken back.
+func (s *Saga) undoRefused() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool {
+		_, undoing := step.Name.undoes()
+		return undoing && step.Status == StepFailed && s.step(step.Name).Attempt == step.Attempt
+	})
+}
+
+// goodsHeld tells that the order's stock is reserved, here or elsewhere, and was not to be sold yet.
 func (s *Saga) goodsHeld() bool {
 	reserve := s.step(StepReserve)
-	return s.Kind == KindOrder && reserve != nil && reserve.Status == StepDone && s.step(StepConfirm) == nil
+	undoing := slices.ContainsFunc(s.Steps, func(step Step) bool { _, undoes := step.Name.undoes(); return undoes })
+	held := reserve != nil && reserve.Status == StepDone || reserve == nil && !undoing
+	return s.Kind == KindOrder && held && s.step(StepConfirm) == nil && s.openOwn() == nil
 }
 
 // goodsSold tells that the order was completed.
@@ -212,10 +236,26 @@ func (f *fold) nothingKept(d Decision, told providers.Outcome) {
 			step.Status = StepUndone
 		}
 	}
+	f.settleOwn()
 	if charge != nil && !s.undoneAfter(charge) {
 		s.addUndoing(charge.Provider)
 	}
 	f.fire(fireSettleUndone)
+}
+
+// settleOwn ends what is open of the deployment's own steps: one that may have been carried out is undone with the rest, and what could
+// not be undone is the person's.
+func (f *fold) settleOwn() {
+	for i := range f.saga.Steps {
+		step := &f.saga.Steps[i]
+		_, undoing := step.Name.undoes()
+		switch {
+		case undoing && step.Status != StepDone:
+			step.Status, step.Code = StepDone, codeByHand
+		case step.Name.own() && step.open():
+			step.Status, step.Code = StepFailed, codeByHand
+		}
+	}
 }
 
 // undoneAfter tells that a line of the saga undoes a charge, or what was captured of it.
@@ -239,14 +279,16 @@ func (s *Saga) addUndoing(provider string) {
 // asItIs closes the review of an order that had ended. Its sums are left alone: refunds may have changed them since.
 func (f *fold) asItIs() {
 	s := &f.saga
-	charge := s.step(StepCharge)
-	open := s.openStep(StepVoid) != nil || s.openStep(StepRefund) != nil || charge != nil && (charge.open() || charge.Status == StepDone)
+	unfinished := slices.ContainsFunc(s.Steps, func(step Step) bool {
+		kept := (step.Name == StepReserve || step.Name == StepCharge) && step.Status == StepDone
+		return kept || step.open() || f.mustUndo(step)
+	})
 	switch {
 	case s.Kind != KindOrder:
 		f.refusef(RefusedUnfit, "A refund was given, or it was not.")
 	case s.goodsSold():
 		f.fire(fireSettleCompleted)
-	case s.goodsHeld() || open:
+	case unfinished:
 		f.refusef(RefusedUnfit, "The order had not come to its end.")
 	default:
 		f.fire(fireSettleRolledBack)
@@ -287,24 +329,25 @@ func (f *fold) cancelReviewed() {
 	s := &f.saga
 	charge := s.step(StepCharge)
 	switch {
-	case !s.goodsHeld() || charge == nil || s.openStep(StepVoid) != nil || s.step(StepRefund) != nil || s.openStep(StepCapture) != nil:
+	case !s.goodsHeld() || charge == nil || s.undoing() || s.step(StepRefund) != nil || s.openStep(StepCapture) != nil:
 		f.refusef(RefusedUnfit, "The order is over, or being undone, or a capture of its money is open.")
-		return
 	case s.Order.Payment.Capture == CaptureManual && s.captured() > 0:
-		f.refusef(RefusedCaptured, "A part of the money is taken: give it back at the provider, and decide nothing_kept, or keep it, and decide taken.")
-		return
+		f.refusef(RefusedCaptured, "A part of the money is taken: decide taken, or give it back at the provider and decide nothing_kept.")
 	case charge.open() && charge.ProviderReference == "" && !f.policy.Windows.NoLookup:
 		f.refusef(RefusedUnfit, "Nobody knows yet whether there is a payment: retry finds out.")
-		return
+	default:
+		f.settle(StepFailed, StepContinue)
+		f.fire(fireRetryUndo)
+		f.undoPayment(charge)
 	}
-	f.settle(StepFailed, StepContinue)
-	f.fire(fireRetryUndo)
+}
+
+// undoPayment opens what lets go of a payment. What was taken at once is given back by compensated.
+func (f *fold) undoPayment(charge *Step) {
 	switch {
 	case charge.Status == StepFailed, charge.Status == StepUndone:
-		s.addStep(StepVoid, StepDone, "").Code = codeCanceled
-	case s.captured() > 0:
-		s.addStep(StepRefund, StepPending, charge.Provider).Amount = s.captured()
-	default:
+		f.saga.addStep(StepVoid, StepDone, "").Code = codeCanceled
+	case f.saga.captured() == 0:
 		f.addVoid()
 	}
 }

@@ -18,6 +18,8 @@ type Finding struct {
 const (
 	// FindingCannotBeDriven: drive after drive ended without writing anything.
 	FindingCannotBeDriven = "cannot_be_driven"
+	// FindingStepOverdue: a step of the deployment's own was accepted and has not come to its end.
+	FindingStepOverdue = "step_overdue"
 	// FindingTriesExhausted: turn after turn brought no answer of the provider.
 	FindingTriesExhausted = "tries_exhausted"
 	// FindingUnexpectedOutcome: the provider gave an answer that fits no rule.

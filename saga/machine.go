@@ -42,6 +42,7 @@ const (
 	fireReview     = "review"
 
 	// A person's ways out of review.
+	fireRetryStep        = "retry_step"
 	fireRetryAwait       = "retry_await"
 	fireRetryUndo        = "retry_undo"
 	fireRetryRefund      = "retry_refund"
@@ -58,7 +59,7 @@ var transitions = fsm.Events{
 	{Name: fireAwait, Src: states(Charging), Dst: string(Awaiting)},
 	{Name: fireTake, Src: states(Charging, Awaiting), Dst: string(Charged)},
 	{Name: fireConfirm, Src: states(Charged, Refunding), Dst: string(Completed)},
-	{Name: fireCompensate, Src: states(Started, Charging, Awaiting, Charged), Dst: string(Compensating)},
+	{Name: fireCompensate, Src: states(Started, Reserved, Charging, Awaiting, Charged), Dst: string(Compensating)},
 	{Name: fireRollBack, Src: states(Compensating, Refunding), Dst: string(RolledBack)},
 	{Name: fireRefund, Src: states(Started), Dst: string(Refunding)},
 	{Name: fireReturn, Src: states(Completed), Dst: string(RolledBack)},
@@ -68,6 +69,7 @@ var transitions = fsm.Events{
 		Src:  states(Started, Reserved, Charging, Awaiting, Charged, Compensating, Refunding, Completed, RolledBack),
 		Dst:  string(NeedsReview),
 	},
+	{Name: fireRetryStep, Src: states(NeedsReview), Dst: string(Reserved)},
 	{Name: fireRetryAwait, Src: states(NeedsReview), Dst: string(Awaiting)},
 	{Name: fireRetryUndo, Src: states(NeedsReview), Dst: string(Compensating)},
 	{Name: fireRetryRefund, Src: states(NeedsReview), Dst: string(Refunding)},

@@ -15,7 +15,9 @@ func Next(s Saga, windows providers.Windows) Call {
 		return s.nextCompensation(windows)
 	case Refunding:
 		return s.nextRefund(windows)
-	case Started, Reserved, Charged, Completed, RolledBack, NeedsReview:
+	case Reserved, Charged:
+		return s.nextOwn()
+	case Started, Completed, RolledBack, NeedsReview:
 	}
 	return CallNone
 }
@@ -75,7 +77,7 @@ func (s *Saga) nextCompensation(windows providers.Windows) Call {
 	if void := s.openStep(StepVoid); void != nil {
 		return nextVoid(void, windows)
 	}
-	return CallNone
+	return s.nextOwn()
 }
 
 // nextVoid voids again, which is harmless, unless the provider has the void and tells its end by a notice only.

@@ -23,6 +23,8 @@ type Policy struct {
 	// MaxUnrecorded is how many drives in a row may end without writing anything, as they crash or the database refuses,
 	// before a person must look.
 	MaxUnrecorded int
+	// Steps are the steps of an order; none: the default ones.
+	Steps Definition
 	// Windows are the limits of the saga's provider.
 	Windows providers.Windows
 }

@@ -19,6 +19,8 @@ const (
 	CallVoid        Call = "void"
 	CallRefund      Call = "refund"
 	CallCheckRefund Call = "check_refund" // how does a refund stand that was accepted, or must not be sent again?
+	CallStep        Call = "step"         // a step of a deployment's own
+	CallUndo        Call = "undo"         // takes one back
 )
 
 // move is what a saga does about an outcome; advance.go and the files beside it carry it out.
@@ -43,6 +45,9 @@ const (
 	moveRefunded                   // the money is back
 	moveAwaitRefund                // the refund is on its way: ask again later
 	moveRefundFailed               // the money stays with the shop
+	moveStepDone                   // a step of a deployment's own is carried out, or taken back: go on
+	moveStepFailed                 // it was refused: undo
+	moveAwaitStep                  // it is on its way: ask again later
 )
 
 // reaction is a move and what becomes of the step whose call it was; an empty status leaves it as it is.
@@ -60,6 +65,8 @@ var places = map[Call][]State{
 	CallVoid:        {Compensating, Awaiting},
 	CallRefund:      {Compensating, Refunding},
 	CallCheckRefund: {Compensating, Refunding, Completed}, // a refund that was given can come back
+	CallStep:        {Reserved, Charged},
+	CallUndo:        {Compensating},
 }
 
 func fits(call Call, s Saga) bool {
@@ -165,6 +172,30 @@ var reactions = map[Call]map[providers.OutcomeKind]reaction{
 		providers.Rejected:       {moveReview, ""},
 		providers.Authorized:     {moveReview, ""},
 		providers.ActionRequired: {moveReview, ""},
+	},
+	CallStep: {
+		providers.Succeeded:      {moveStepDone, StepDone},
+		providers.Declined:       {moveStepFailed, StepFailed},
+		providers.Rejected:       {moveStepFailed, StepFailed},
+		providers.Canceled:       {moveStepFailed, StepFailed},
+		providers.Processing:     {moveAwaitStep, StepPending},
+		providers.Busy:           {moveRepeat, ""},
+		providers.Unknown:        {moveRepeat, StepUnknown},
+		providers.Authorized:     {moveReview, StepUnknown},
+		providers.ActionRequired: {moveReview, StepUnknown},
+		providers.NotFound:       {moveReview, StepUnknown},
+	},
+	CallUndo: {
+		providers.Succeeded:      {moveStepDone, StepDone},
+		providers.Canceled:       {moveStepDone, StepDone},
+		providers.NotFound:       {moveStepDone, StepDone}, // it was never done
+		providers.Processing:     {moveAwaitStep, StepPending},
+		providers.Busy:           {moveRepeat, ""},
+		providers.Unknown:        {moveRepeat, StepUnknown},
+		providers.Declined:       {moveReview, StepFailed},
+		providers.Rejected:       {moveReview, StepFailed},
+		providers.Authorized:     {moveReview, StepUnknown},
+		providers.ActionRequired: {moveReview, StepUnknown},
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,19 +55,33 @@ type Runner struct {
 
 // NewRunner checks the configuration.
 func NewRunner(c Config) (*Runner, error) {
-	if c.Store == nil || c.Answerer == nil || c.Logger == nil {
-		return nil, errors.New("a runner needs a store, an answerer and a logger")
-	}
-	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 || c.Policy.MaxUnrecorded <= 0 ||
-		c.Policy.MaxCharges <= 0 {
-		return nil, errors.New("a runner needs a lease, a call timeout and limits above zero")
-	}
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration] // a pause is no secret
+	}
+	if len(c.Policy.Steps) == 0 {
+		c.Policy.Steps = DefaultDefinition()
+	}
+	c.Policy.Steps = slices.Clone(c.Policy.Steps)
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
 	r.base, r.cancel = context.WithCancelCause(context.Background())
 	return r, nil
+}
+
+func (c *Config) check() error {
+	if c.Store == nil || c.Answerer == nil || c.Logger == nil {
+		return errors.New("a runner needs a store, an answerer and a logger")
+	}
+	if c.Lease <= 0 || c.CallTimeout <= 0 || c.MaxInFlight <= 0 || c.Policy.MaxFailures <= 0 || c.Policy.MaxUnrecorded <= 0 ||
+		c.Policy.MaxCharges <= 0 {
+		return errors.New("a runner needs a lease, a call timeout and limits above zero")
+	}
+	if err := c.Policy.Steps.check(); err != nil {
+		return fmt.Errorf("the definition of an order: %w", err)
+	}
+	return nil
 }
 
 // Start takes a new order on and drives its saga as far as it goes now. The answer is stored under the claim's key. A
@@ -240,8 +255,9 @@ func outOfStock(short *OutOfStockError) Event {
 // errNothingLearned tells that news of an ended saga could not be looked into. Whoever brought them brings them again.
 var errNothingLearned = errors.New("the provider could not be asked")
 
-// maxTurns bounds one drive. The longest way there is, an approval that is continued, declined, closed and undone, takes seven.
-const maxTurns = 16
+// maxTurns bounds one drive. The longest way there is, an approval that is continued, declined, closed and undone, takes seven; steps of a
+// deployment's own, each done and undone, twelve more.
+const maxTurns = 24
 
 // drive takes a saga as far as it goes now: to its end, or to a pause in which its lease is free.
 func (r *Runner) drive(ctx context.Context, s Saga, p patience) (Answer, error) {

@@ -20,7 +20,7 @@ var (
 	allAbouts = []providers.About{
 		providers.AboutCharge, providers.AboutCapture, providers.AboutVoid, providers.AboutRefund, providers.AboutOther,
 	}
-	allCalls    = []Call{CallCharge, CallContinue, CallLookup, CallCapture, CallVoid, CallRefund, CallCheckRefund}
+	allCalls    = []Call{CallCharge, CallContinue, CallLookup, CallCapture, CallVoid, CallRefund, CallCheckRefund, CallStep, CallUndo}
 	allOutcomes = []providers.OutcomeKind{
 		providers.Succeeded, providers.Authorized, providers.Declined, providers.ActionRequired, providers.Processing,
 		providers.Canceled, providers.NotFound, providers.Rejected, providers.Busy, providers.Unknown,
@@ -100,6 +100,16 @@ func scenesFor(call Call) []Saga {
 		refund := refundScene(Refunding, StepPending)
 		refund.Steps[0].Outcome, refund.Steps[0].ProviderReference = providers.Processing, "refund_1"
 		return []Saga{accepted, refund}
+	case CallStep:
+		return []Saga{
+			scene(Reserved, reserved, line("check", StepPending)), scene(Reserved, reserved, line("check", StepUnknown)),
+			scene(Charged, reserved, chargeWith(StepDone), line("ship", StepPending)),
+		}
+	case CallUndo:
+		return []Saga{
+			scene(Compensating, reserved, line("check", StepDone), chargeWith(StepFailed), line("check_undo", StepPending)),
+			scene(Compensating, reserved, line("check", StepDone), line("check_undo", StepUnknown)),
+		}
 	case CallNone:
 	}
 	return nil

@@ -322,7 +322,7 @@ func (b *simulated) dispatch(s *Saga, call Call) providers.Outcome {
 			return answer
 		}
 		return providers.Outcome{Kind: providers.NotFound}
-	case CallLookup, CallNone:
+	case CallLookup, CallNone, CallStep, CallUndo: // no steps of its own here
 	}
 	if p := b.find(reference, step.SubKey); p != nil {
 		return b.outcome(p)

@@ -89,7 +89,7 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 		return nil, err
 	}
 	policy := saga.DefaultPolicy()
-	policy.AwaitDeadline = c.AwaitDeadline
+	policy.AwaitDeadline, policy.Steps = c.AwaitDeadline, orderSteps()
 	runner, err := saga.NewRunner(saga.Config{
 		Store: store, Providers: adapters, Answerer: httpapi.Answerer{}, Policy: policy,
 		Lease: c.Lease, CallTimeout: c.CallTimeout, MaxInFlight: maxInFlight, Logger: logger,

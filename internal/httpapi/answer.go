@@ -168,6 +168,9 @@ func refusal(s saga.Saga) *problem {
 		if step.Name == saga.StepReserve && step.Code == saga.CodeOutOfStock {
 			return newProblem(outOfStock, "%s", step.Detail)
 		}
+		if step.RefusedByHouse() {
+			return newProblem(stepRefused, "The step %s refused the order (%s).", step.Name, cmp.Or(step.Code, string(step.Outcome)))
+		}
 	}
 	charge := s.Newest(saga.StepCharge)
 	if charge == nil || charge.Status != saga.StepFailed || s.Order.Status == saga.OrderCanceled {

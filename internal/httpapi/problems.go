@@ -75,6 +75,10 @@ var (
 	outOfStock = finalProblem(http.StatusUnprocessableEntity, "out-of-stock", "There is too little in stock",
 		"A line asks for more than is available. Nothing was charged; the answer stays for this key.",
 		"Offer the customer less, or raise the stock, and order under a new key.")
+	stepRefused = finalProblem(http.StatusUnprocessableEntity, "step-refused", "A step of this deployment refused the order",
+		"A check or a reservation that this deployment has added refused the order. Nothing is kept of the payment; the answer stays for this "+
+			"key.",
+		"Read why. A changed order needs a new key.")
 	unknownSKU = problemType(http.StatusUnprocessableEntity, "unknown-sku", "A SKU has no stock record",
 		"A line names a SKU that was never put into stock. Nothing was done, and the key was not used.",
 		"Put the SKU into stock with `PUT /v1/stock/{sku}`, then send the order again under the same key.")

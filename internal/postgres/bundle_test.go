@@ -37,6 +37,7 @@ type bundle struct {
 	pool  *pgxpool.Pool
 	store *postgres.Store
 	log   *hygiene.Book
+	steps saga.Definition // of orders; empty: the default ones
 }
 
 func newBundle(t *testing.T) *bundle {
@@ -120,9 +121,27 @@ func (b *bundle) beginningPaid(claim saga.Claim, items []saga.Item, payment saga
 	return b.advance(s, saga.Event{Kind: saga.Resume})
 }
 
+// policy is the usual one, with the bundle's steps.
+func (b *bundle) policy() saga.Policy {
+	own := policy
+	own.Steps = b.steps
+	return own
+}
+
+// begunBy is an order that goes another way than the default one.
+func (b *bundle) begunBy(steps saga.Definition) saga.Saga {
+	b.t.Helper()
+	b.steps = steps
+	return b.begin("order")
+}
+
+func goesWell(context.Context, saga.StepRequest) providers.Outcome {
+	return providers.Outcome{Kind: providers.Succeeded}
+}
+
 func (b *bundle) advance(s saga.Saga, e saga.Event) saga.Change {
 	b.t.Helper()
-	change, err := saga.Advance(s, e, policy)
+	change, err := saga.Advance(s, e, b.policy())
 	if err != nil {
 		b.t.Fatalf("advance: %v", err)
 	}

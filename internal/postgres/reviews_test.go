@@ -306,6 +306,22 @@ var reviews = map[string]review{
 		map[saga.Resolution]end{wasGiven: refunded, notGiven: unpaid},
 		nil, 0,
 	},
+	"step_overdue": {
+		func(b *bundle) saga.Saga {
+			s := b.begunBy(saga.Definition{saga.Reserve, {Name: "check", Do: goesWell}, saga.Charge, saga.Confirm})
+			return b.answer(s, saga.CallStep, processing, longAfter)
+		},
+		map[saga.Resolution]end{again: confirmed, nothing: neverPaid},
+		nil, 0,
+	},
+	"step_overdue after the charge": {
+		func(b *bundle) saga.Saga {
+			s := b.begunBy(saga.Definition{saga.Reserve, saga.Charge, {Name: "check", Do: goesWell}, saga.Confirm})
+			return b.answer(b.answer(s, saga.CallCharge, succeeded, 0), saga.CallStep, processing, longAfter)
+		},
+		map[saga.Resolution]end{again: confirmed, nothing: givenBack},
+		nil, 0,
+	},
 	"void_overdue": {
 		func(b *bundle) saga.Saga { return b.answer(b.voiding(), saga.CallVoid, processing, longAfter) },
 		map[saga.Resolution]end{again: canceled, taken: confirmed, nothing: canceled},

@@ -61,7 +61,7 @@ func (b *bundle) decide(resolution saga.Resolution, s saga.Saga, amount int64) e
 	s = b.load(s)
 	s.Pending = claim.Endpoint
 	decision := saga.Decision{Resolution: resolution, Actor: "operator test", Reason: "a test", Payment: "pay_1", Amount: amount}
-	change, err := saga.Advance(s, saga.Event{Kind: saga.Decided, Decision: &decision}, policy)
+	change, err := saga.Advance(s, saga.Event{Kind: saga.Decided, Decision: &decision}, b.policy())
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func TestDecisionsOnEveryFinding(t *testing.T) { //nolint:tparallel // its parts
 				if err := b.decide(resolution, s, test.amount()); err != nil {
 					t.Fatal(err)
 				}
-				b.work(policy, test.says)
+				b.work(b.policy(), test.says)
 				b.wantEnd(s, want)
 			})
 		}
@@ -255,7 +255,7 @@ func (b *bundle) work(policy saga.Policy, says map[saga.Call]providers.Outcome) 
 	for _, s := range due {
 		for range 16 {
 			event := saga.Event{Kind: saga.Resume}
-			if call := saga.Next(s, policy.Windows); call == saga.CallCharge {
+			if call := saga.Next(s, policy.Windows); call == saga.CallCharge && (b.steps == nil || s.Newest(saga.StepCharge).Sends > 0) {
 				b.t.Fatal("the order is charged again")
 			} else if call != saga.CallNone {
 				outcome, told := says[call]

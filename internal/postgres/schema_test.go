@@ -79,7 +79,7 @@ func schemaRules() map[string]rule {
 		"a second charge that is done":    {newStep + `'charge', 2, 'another', 'done' FROM sagas`, uniqueViolation, "saga_steps_one_live_charge"},
 		"two calls under one identifier":  {`INSERT INTO saga_steps (account_id, saga_key, name, attempt, sub_key, status, provider) SELECT account_id, saga_key, 'refund', 1, sub_key, 'pending', provider FROM saga_steps WHERE name = 'charge'`, uniqueViolation, "saga_steps_by_sub_key"},
 		"an attempt twice":                {newStep + `'charge', 1, 'another', 'failed' FROM sagas`, uniqueViolation, "saga_steps_pkey"},
-		"a step's unknown name":           check("", newStep+`'ship', 1, 'another', 'done' FROM sagas`),
+		"a step's impossible name":        check("", newStep+`'Ship!', 1, 'another', 'done' FROM sagas`),
 		"a step's unknown status":         check("", `UPDATE saga_steps SET status = 'lost'`),
 		"attempt zero":                    check("", `UPDATE saga_steps SET attempt = 0`),
 		"fewer sends than none":           check("", `UPDATE saga_steps SET sends = -1`),

@@ -83,8 +83,9 @@ var (
 
 // Ping reports whether the database answers and has its schema. Errors: ErrNoSchema, ErrOldSchema.
 func (s *Store) Ping(ctx context.Context) error {
-	var first, newest bool // the first schema's table, and the newest one's
-	row := s.pool.QueryRow(ctx, `SELECT to_regclass('sagas') IS NOT NULL, to_regclass('key_limits') IS NOT NULL`)
+	var first, newest bool // the first schema's table, and the newest one's column
+	row := s.pool.QueryRow(ctx, `SELECT to_regclass('sagas') IS NOT NULL,
+		EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('audit_log') AND attname = 'outside_provider')`)
 	if err := row.Scan(&first, &newest); err != nil {
 		return fmt.Errorf("ask the database: %w", mapError(err))
 	}
