@@ -69,26 +69,24 @@ type testProvider struct {
 	polled   bool   // it can be asked how a payment stands
 	// refundsWait: of a payment by the slow method, until somebody plays the bank.
 	refundsWait bool
-	// unhandled is how a call fails that was not carried out, in a way after which it may be sent again.
-	unhandled sandbox.FaultKind
-	forged    string // a webhook that it did not send
+	forged      string // a webhook that it did not send
 }
 
 var testProviders = []testProvider{
 	{
 		name: "stripe", good: "pm_card_visa", declined: "pm_card_visa_chargeDeclinedInsufficientFunds",
 		customer: "pm_card_threeDSecure2Required", slow: "pm_sepaDebit",
-		polled: true, refundsWait: true, unhandled: sandbox.FaultErrorBefore,
+		polled: true, refundsWait: true,
 		forged: `{"id":"evt_forged","object":"event","type":"payment_intent.succeeded"}`,
 	},
 	{
 		name: "adyen", good: "stored_APPROVED", declined: "stored_NOT_ENOUGH_BALANCE",
-		customer: "stored_REDIRECT", slow: "stored_PENDING", unhandled: sandbox.FaultKeyStoreDown,
+		customer: "stored_REDIRECT", slow: "stored_PENDING",
 		forged: `{"live":"false","notificationItems":[{"NotificationRequestItem":{"eventCode":"AUTHORISATION","success":"true"}}]}`,
 	},
 	{
 		name: "paypal", good: "vault_COMPLETED", declined: "vault_DECLINED",
-		customer: "wallet", slow: "vault_PENDING", polled: true, unhandled: sandbox.FaultErrorBefore,
+		customer: "wallet", slow: "vault_PENDING", polled: true,
 		forged: `{"id":"WH-FORGED","event_type":"PAYMENT.CAPTURE.COMPLETED"}`,
 	},
 }

@@ -125,32 +125,6 @@ func limitedStock(plan []plannedOrder) int64 {
 	return wanted / 2
 }
 
-// stormFaults is how the providers misbehave: about every fourth charge meets one of these, each repeat anew, and so does what the
-// shop does later. Those that let a call time out are rare, as each costs a slot for seconds.
-//
-// Adyen gets no 500 for a call that it did not carry out: it asks not to repeat those and cannot be asked, so that only the long wait
-// for a notice would tell. What it did carry out it announces.
-func stormFaults(seed int64) []sandbox.Fault {
-	everywhere := map[sandbox.FaultKind]float64{
-		sandbox.FaultTimeoutBefore: 0.005, sandbox.FaultTimeoutAfter: 0.01, sandbox.FaultErrorAfter: 0.03, sandbox.FaultErrorSaved: 0.01,
-		sandbox.FaultResetBefore: 0.02, sandbox.FaultResetAfter: 0.03, sandbox.FaultRateLimited: 0.03, sandbox.FaultInProgress: 0.01,
-		sandbox.FaultGarbageAfter: 0.03, sandbox.FaultEmptyAfter: 0.02,
-	}
-	var faults []sandbox.Fault
-	for _, call := range []sandbox.CallType{sandbox.CallCharge, sandbox.CallCapture, sandbox.CallVoid, sandbox.CallRefund} {
-		for _, kind := range slices.Sorted(maps.Keys(everywhere)) {
-			faults = append(faults, sandbox.Fault{Call: call, Kind: kind, Probability: everywhere[kind], Seed: seed})
-		}
-		for _, p := range testProviders {
-			faults = append(faults, sandbox.Fault{Provider: p.name, Call: call, Kind: p.unhandled, Probability: 0.03, Seed: seed})
-		}
-	}
-	return append(faults,
-		sandbox.Fault{Call: sandbox.CallCharge, Kind: sandbox.FaultSlow, DelayMS: 300, Probability: 0.03, Seed: seed},
-		sandbox.Fault{Call: sandbox.CallLookup, Kind: sandbox.FaultErrorBefore, Probability: 0.1, Seed: seed},
-		sandbox.Fault{Call: sandbox.CallToken, Kind: sandbox.FaultErrorBefore, Probability: 0.1, Seed: seed})
-}
-
 func playStorm(ctx context.Context, t *tour, r *sceneReport) error {
 	plan := planOrders(t.options.seed, t.options.orders)
 	if err := t.prepareStorm(ctx, plan); err != nil {
@@ -200,7 +174,7 @@ func (t *tour) prepareStorm(ctx context.Context, plan []plannedOrder) error {
 		return err
 	}
 	t.stockBefore[limited] = limitedStock(plan)
-	for _, fault := range stormFaults(t.options.seed) {
+	for _, fault := range sandbox.BadDay(t.options.seed) {
 		if err := t.place.sandbox.AddFault(fault); err != nil {
 			return fmt.Errorf("set the providers up: %w", err)
 		}

@@ -82,7 +82,7 @@ func TestStormFaults(t *testing.T) {
 	t.Parallel()
 	box := sandbox.New(sandbox.Options{})
 	t.Cleanup(box.Close)
-	for _, fault := range stormFaults(1) {
+	for _, fault := range sandbox.BadDay(1) {
 		if err := box.AddFault(fault); err != nil {
 			t.Error(err)
 		}

@@ -43,11 +43,13 @@ var passingTroubles = []string{
 
 // Server is a PostgreSQL to work with: a private one that lives as long as this process at most, or a given one.
 type Server struct {
-	url     string
-	place   place
-	running *process
-	lock    *folderLock
-	logger  *slog.Logger
+	url      string
+	place    place
+	programs programs
+	durable  bool
+	running  *process
+	lock     *folderLock
+	logger   *slog.Logger
 
 	stopOnce sync.Once
 	stopErr  error
@@ -73,8 +75,8 @@ func startWith(ctx context.Context, options Options, where search) (*Server, err
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{lock: lock, logger: options.logger()}
-	if err := server.open(ctx, dir, options.Durable, where); err != nil {
+	server := &Server{durable: options.Durable, lock: lock, logger: options.logger()}
+	if err := server.open(ctx, dir, where); err != nil {
 		lock.release()
 		return nil, fmt.Errorf("start a private PostgreSQL in %s: %w", dir, err)
 	}
@@ -84,7 +86,7 @@ func startWith(ctx context.Context, options Options, where search) (*Server, err
 }
 
 // open brings the server up in a folder that this process holds.
-func (s *Server) open(ctx context.Context, dir string, durable bool, where search) error {
+func (s *Server) open(ctx context.Context, dir string, where search) error {
 	found, err := choosePlace(ctx, dir)
 	if err != nil {
 		return err
@@ -100,21 +102,20 @@ func (s *Server) open(ctx context.Context, dir string, durable bool, where searc
 	if err != nil {
 		return err
 	}
-	programs, err := where.find(ctx, s.place.account, major, s.logger)
-	if err != nil {
+	if s.programs, err = where.find(ctx, s.place.account, major, s.logger); err != nil {
 		return err
 	}
 	if major == 0 {
-		if err := s.place.initialise(ctx, programs, durable); err != nil {
+		if err := s.place.initialise(ctx, s.programs, s.durable); err != nil {
 			return err
 		}
 	}
-	return s.launch(ctx, programs, durable)
+	return s.launch(ctx)
 }
 
 // launch starts the server process and waits until it is ready, again with another port when the reason for a failure
 // passes.
-func (s *Server) launch(ctx context.Context, programs programs, durable bool) error {
+func (s *Server) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, launchLimit)
 	defer cancel()
 	password, err := s.place.password()
@@ -126,7 +127,7 @@ func (s *Server) launch(ctx context.Context, programs programs, durable bool) er
 		if err != nil {
 			return err
 		}
-		err = s.launchOnce(ctx, programs, port, durable)
+		err = s.launchOnce(ctx, port)
 		if err == nil {
 			return s.connectFirst(ctx, port, password)
 		}
@@ -139,14 +140,14 @@ func (s *Server) launch(ctx context.Context, programs programs, durable bool) er
 	}
 }
 
-func (s *Server) launchOnce(ctx context.Context, programs programs, port int, durable bool) error {
+func (s *Server) launchOnce(ctx context.Context, port int) error {
 	log, err := s.place.truncateLog()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the server has its own descriptor
-	arguments := append([]string{"-D", s.place.data()}, settings(port, durable)...)
-	command := s.place.account.command(context.WithoutCancel(ctx), s.place.home, programs.path("postgres"), arguments...)
+	arguments := append([]string{"-D", s.place.data()}, settings(port, s.durable)...)
+	command := s.place.account.command(context.WithoutCancel(ctx), s.place.home, s.programs.path("postgres"), arguments...)
 	command.Stdout, command.Stderr = log, log
 	running, err := launchProcess(command, syscall.SIGINT)
 	if err != nil {
