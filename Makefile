@@ -6,7 +6,7 @@ GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
 # Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
 STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help run demo contract test properties simulate stopped scale alerts lint generate verify bench build clean
+.PHONY: help run demo contract test properties simulate chaos stopped scale alerts lint generate verify bench build clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,11 @@ RUNS = 2000
 
 simulate: ## Run servers over a simulated database and providers: SEED=1 RUNS=2000, or PLAN=FILE; 0 is any seed
 	go test -count 1 -timeout 0 -v -run '^TestInvariants$$' ./saga/simulation -args -seed $(SEED) -runs $(RUNS) -plan "$(PLAN)" $(ARGS)
+
+DURATION = 2m
+
+chaos: ## Kill, freeze and cut servers, database and providers while shops order, then compare all: SEED=7 DURATION=10m
+	go test -count 1 -v -timeout 24h -run 'TestChaos$$' ./internal/chaos -args -seed $(SEED) -duration $(DURATION) $(ARGS)
 
 stopped: ## Stop servers in the middle of requests (SIGSTOP), let others take over, and wake them up again
 	go test -count 1 -run TestStopped $(ARGS) ./cmd/paysaga

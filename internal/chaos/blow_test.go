@@ -59,8 +59,8 @@ func (b blow) String() string {
 
 // Times between blows: so dense that most meet what the one before has left behind, so far apart that orders get done.
 const (
-	shortestGap = 300 * time.Millisecond
-	longestGap  = 1300 * time.Millisecond
+	shortestGap = 500 * time.Millisecond
+	longestGap  = 2 * time.Second
 	// longestOutage is shorter than the time for which Adyen sends a notice again, at the sandbox.
 	longestOutage = 4 * time.Second
 )

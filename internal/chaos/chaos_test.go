@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
@@ -20,9 +21,10 @@ import (
 )
 
 var (
-	seedFlag     = flag.Uint64("seed", 1, "decides what is ordered, what breaks and when")
-	durationFlag = flag.Duration("duration", 8*time.Second, "for how long things break")
-	shoppersFlag = flag.Int("shoppers", 24, "how many orders are on their way at a time")
+	seedFlag     = flag.Uint64("seed", 1, "decides what is ordered, what breaks and when; 0 is any")
+	durationFlag = flag.Duration("duration", 6*time.Second, "for how long things break")
+	shoppersFlag = flag.Int("shoppers", 16, "how many orders are on their way at a time")
+	keepFlag     = flag.Bool("keep", false, "keep the logs of a test that passes too")
 	programFlag  = flag.String("program", "", "the paysaga to test; by default it is built")
 )
 
@@ -46,6 +48,8 @@ const (
 	restLimit = 3 * time.Minute
 	// maxOrders bounds a run, and with it the sandbox's memory.
 	maxOrders = 100_000
+	// maxDrawnSeed keeps a seed that nobody has chosen easy to type.
+	maxDrawnSeed = 1_000_000
 	// breath is between two orders of one shopper, so that the machine has time for more than orders.
 	breath = 50 * time.Millisecond
 )
@@ -105,6 +109,9 @@ func (s *shops) buy(ctx context.Context, over <-chan struct{}, seed uint64, shop
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed, length := *seedFlag, *durationFlag
+	if seed == 0 {
+		seed = rand.Uint64N(maxDrawnSeed) + 1
+	}
 	fmt.Fprintf(os.Stderr, "chaos: seed %d, %s; again with: make chaos SEED=%d DURATION=%s\n", seed, length, seed, length)
 	s := openSystem(t, programUnderTest(t), int64(seed))
 	for _, role := range []string{"all", "all", "api"} {
@@ -133,7 +140,7 @@ func TestChaos(t *testing.T) {
 		t.Errorf("a blow could not be dealt or mended: %v", err)
 	}
 	s.rest()
-	s.verdict(customers)
+	s.verdict(customers, seed)
 	s.wantNoLeaks(customers)
 }
 
@@ -227,7 +234,7 @@ func (s *system) tellProgress(customers *shops, length time.Duration) (stop func
 }
 
 // verdict lays everything side by side.
-func (s *system) verdict(customers *shops) {
+func (s *system) verdict(customers *shops, seed uint64) {
 	s.t.Helper()
 	again := customers.street.askAgain(s.t.Context(), s.apiKey)
 	b := s.gather(customers)
@@ -238,7 +245,7 @@ func (s *system) verdict(customers *shops) {
 	s.log.notef("%s", summary)
 	if text := found.String(); text != "" {
 		s.log.notef("%s", text)
-		s.t.Errorf("seed %d: %s\n%s\nwhat happened when is in %s", *seedFlag, summary, text, s.log.path)
+		s.t.Errorf("seed %d: %s\n%s\nwhat happened when is in %s", seed, summary, text, s.log.path)
 		return
 	}
 	s.t.Log(summary)

@@ -106,7 +106,7 @@ func workFolder(t testing.TB) string {
 	must(t, err)
 	must(t, os.Chmod(dir, 0o711)) // PostgreSQL's account must be able to pass through
 	t.Cleanup(func() {
-		if t.Failed() {
+		if t.Failed() || *keepFlag {
 			t.Logf("the logs are in %s", dir)
 			return
 		}
@@ -313,7 +313,7 @@ func basics() []string {
 func (s *server) databaseURL(life string) string {
 	config := connectionConfig(s.system.postgres.URL())
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&chaos.life=%s", config.User, config.Password, s.wire.address(), config.Database,
-		url.QueryEscape(life))
+		url.PathEscape(life))
 }
 
 // keepStarting starts a server that may find its database or its wires broken, until it runs or the context ends.
