@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -37,12 +38,16 @@ func (h *history) add(one Written) {
 
 // Written are the changes of a saga that were written so far, in order.
 func (s *Stage) Written(key uuid.UUID) (all []Written) {
-	s.history.mu.Lock()
-	defer s.history.mu.Unlock()
-	for _, one := range s.history.written {
+	for _, one := range s.history.all() {
 		if one.Saga == key {
 			all = append(all, one)
 		}
 	}
 	return all
+}
+
+func (h *history) all() []Written {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.written)
 }

@@ -32,7 +32,7 @@ func (s *Stage) NewServer() *Server {
 	var err error
 	v.runner, err = saga.NewRunner(saga.Config{
 		Store: v.store, Providers: s.tampered(), Answerer: httpapi.Answerer{}, Policy: saga.DefaultPolicy(),
-		Lease: lease, CallTimeout: callTimeout, MaxInFlight: 100, Logger: s.logger,
+		Lease: lease, CallTimeout: callTimeout, MaxInFlight: 100, Logger: s.logger, Jitter: s.drawPause(),
 	})
 	s.Must(err)
 	v.inbox, err = webhook.New(webhook.Config{
@@ -81,4 +81,21 @@ func (v *Server) untilIdle(run func(context.Context)) {
 	v.store.idle = cancel
 	v.store.mu.Unlock()
 	run(ctx)
+}
+
+// longestInRequest is more than the longest pause for which a client's request waits, and less than the shortest between two turns.
+const longestInRequest = 500 * time.Millisecond
+
+// drawPause gives the pauses of a world: a fixture must go the same way each time, and nobody shall wait for it. Elsewhere they are
+// drawn by chance.
+func (s *Stage) drawPause() func(time.Duration) time.Duration {
+	if !s.steady.Load() {
+		return nil
+	}
+	return func(longest time.Duration) time.Duration {
+		if longest < longestInRequest {
+			return 0
+		}
+		return longest - 1
+	}
 }

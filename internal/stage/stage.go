@@ -21,7 +21,7 @@ import (
 )
 
 // Account is the shop whose payments are played.
-const Account = "shop1"
+const Account = "stage"
 
 const (
 	// callTimeout is for calls that hang; none does here.
@@ -61,6 +61,7 @@ type Stage struct {
 	clock   *clock
 	tamper  *tamper
 	history *history
+	steady  *atomic.Bool     // pauses are not drawn, but as long as they may be; those for which a request waits are none
 	stock   map[string]int64 // what was put there, by SKU
 }
 
@@ -71,7 +72,7 @@ type clock struct{ ahead, database atomic.Int64 }
 func New(r Reporter, options Options) *Stage {
 	r.Helper()
 	s := &Stage{
-		Reporter: r, book: options.Book, logger: options.Logger, clock: &clock{}, tamper: &tamper{}, history: &history{},
+		Reporter: r, book: options.Book, logger: options.Logger, clock: &clock{}, tamper: &tamper{}, history: &history{}, steady: &atomic.Bool{},
 	}
 	if s.book == nil {
 		s.book = noBook{}
