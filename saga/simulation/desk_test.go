@@ -173,8 +173,9 @@ func (f fault) outcome() providers.Outcome {
 func (t *teller) Charge(ctx context.Context, r providers.ChargeRequest) providers.Outcome {
 	return t.send(ctx, "charge", r.Key, r, func(b *bank.Bank) providers.Outcome {
 		outcome, made := b.Charge(r), b.Payments()
-		if t.s.w.resting && len(made) > 0 {
-			t.s.w.decideLater(t.kind, made[len(made)-1])
+		if outcome.Kind == providers.Processing && len(made) > 0 {
+			const longest = 4 * 24 * time.Hour // within the deadline of such payments
+			t.s.w.decideLater(t.kind, made[len(made)-1], longest)
 		}
 		return outcome
 	})

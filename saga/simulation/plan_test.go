@@ -278,7 +278,11 @@ func (d *draw) fault(kind int) {
 		e = d.crash(e)
 	case 5:
 		e.What, e.Provider, e.For = providerDown, pick(d, d.plan.Orders).Provider, d.outage()
-		e.Fault = pick(d, []fault{lostBefore, lostAfter, errorBefore, errorAfter, busy, unreachable, finalBefore})
+		e.Fault = pick(d, []fault{lostBefore, lostAfter, lostAfter, errorBefore, errorAfter, errorAfter, busy, unreachable, finalBefore})
+		if d.one(2) { // the provider is away from the beginning
+			e.At = 0
+		}
+		d.plan.Span = max(d.plan.Span, e.At+e.For+span(time.Minute))
 	case 6:
 		if e.What, e.Nth, e.For = noticeLate, 1+d.IntN(4), d.outage(); d.one(3) {
 			e.For = 0

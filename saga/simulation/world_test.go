@@ -266,7 +266,7 @@ func (w *world) rest() {
 	}
 	for _, kind := range bank.Kinds() {
 		for _, p := range w.banks[kind].Payments() {
-			w.decideLater(kind, p)
+			w.decideLater(kind, p, 2*time.Hour)
 		}
 	}
 	for _, r := range w.requests {
@@ -276,13 +276,16 @@ func (w *world) rest() {
 	}
 }
 
-// decideLater has the bank decide, as it does by itself at the end.
-func (w *world) decideLater(kind bank.Kind, p *bank.Payment) {
+// decideLater has the bank decide by itself, after some time.
+func (w *world) decideLater(kind bank.Kind, p *bank.Payment, longest time.Duration) {
 	if p.State != bank.Moving {
 		return
 	}
 	good := w.unit("decides", string(p.Key)) < 0.6
-	w.after(w.spread(time.Minute, 2*time.Hour, "decides", string(p.Key)), "", func() {
+	w.after(w.spread(time.Minute, longest, "decides", string(p.Key)), "", func() {
+		if p.State != bank.Moving {
+			return
+		}
 		w.say(fmt.Sprintf("the bank decides about %s: %t", p.Reference, good))
 		w.banks[kind].Decide(p, good)
 	})
