@@ -179,3 +179,41 @@ func TestManyTakeOversOfOneLease(t *testing.T) {
 		t.Errorf("%d charges", times)
 	}
 }
+
+// seizing lets something happen between a notice's look at a saga and its taking of the lease.
+type seizing struct {
+	saga.Store
+
+	before func()
+}
+
+func (s seizing) Seize(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) (saga.Saga, error) {
+	s.before()
+	return s.Store.Seize(ctx, ref, fence, lease)
+}
+
+// A notice reads a saga whose holder is out too long, and the holder writes before the notice has the lease: what it meant for the saga as
+// it was means nothing for the saga as it is.
+func TestNoticeGoesByTheSagaThatItHasTaken(t *testing.T) {
+	t.Parallel()
+	b, claim := newBundle(t), claimOf("overtaken")
+	release := make(chan struct{})
+	came := b.startHeld(b.ctx, b.runner, claim, until(release))
+	b.lapse()
+	postman := b.newRunner(seizing{b.store, func() {
+		close(release)
+		if late := <-came; late.err != nil || late.answer.Status != 201 {
+			t.Errorf("the holder: %d, %v", late.answer.Status, late.err)
+		}
+	}})
+	hint := providers.Notice{ID: "event_1", Type: "hint", About: providers.AboutCharge, Key: chargeKey(claim)}
+	if err := postman.Notify(b.ctx, refOf(claim), hint); err != nil {
+		t.Errorf("notify: %v", err)
+	}
+	if times, _ := b.bank.called(saga.CallCharge); times != 1 {
+		t.Errorf("charged %d times", times)
+	}
+	if after := b.wantState(claim, saga.Completed, saga.OrderConfirmed, saga.PaymentCaptured); after.Lease.Until.After(after.ReadAt) {
+		t.Error("the lease is not handed back")
+	}
+}

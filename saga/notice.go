@@ -38,6 +38,10 @@ func (r *Runner) applyNotice(ctx context.Context, ref Ref, notice providers.Noti
 	if err != nil {
 		return fmt.Errorf("seize saga: %w", err)
 	}
+	// A holder whose lease had run out may have moved the saga on since it was read, under the same fence.
+	if news = hear(s, notice, r.policy(s).Windows); news.nothing() {
+		return r.Store.HandBack(ctx, ref, s.Lease.Fence)
+	}
 	r.Logger.InfoContext(ctx, "notice applied", "order_id", s.Order.ID, "provider", s.Order.Payment.Provider, "type", notice.Type)
 	_, err = r.driveFrom(ctx, s, inRecovery, news)
 	return err

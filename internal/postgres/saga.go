@@ -107,12 +107,13 @@ func queueAsk(batch *pgx.Batch, claim saga.Claim, after *saga.Saga, change saga.
 				unrecorded = CASE WHEN $10 THEN 0 ELSE 1 END, updated_at = now(), locked_until = now() + $8::interval,
 				next_attempt_at = CASE WHEN $9 THEN NULL WHEN $10 THEN now() + $11::interval ELSE now() + $8::interval END
 			WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND state = $4 AND locked_until <= now()
+				AND updated_at = $14 -- a holder whose lease has run out may have changed it since, under the same fence
 				AND NOT EXISTS (SELECT 1 FROM idempotency_keys k -- an earlier request that has no answer yet
 					WHERE k.account_id = $1 AND k.saga_key = $2 AND k.status = 'PROCESSING' AND (k.endpoint, k.key) <> ($12, $13))
 			RETURNING drives)
 		SELECT paysaga_require(count(*) = 1, '`+ruleLease+`'), max(drives), now() FROM taken`,
 		after.AccountID, after.Key, change.After.Lease.Fence, change.From, after.State, after.Failures, nullTime(after.DeadlineAt),
-		lease, after.State.Ended(), change.Release, change.Pause, claim.Endpoint, claim.Key,
+		lease, after.State.Ended(), change.Release, change.Pause, claim.Endpoint, claim.Key, change.After.UpdatedAt,
 	).QueryRow(func(row pgx.Row) error {
 		return row.Scan(nil, &after.Drives, written)
 	})

@@ -42,7 +42,7 @@ func (m *memory) Begin(_ context.Context, claim saga.Claim, change saga.Change, 
 	row := &sagaRow{order: saga.Ref{AccountID: after.AccountID, Key: after.Order.ID}}
 	m.sagas[ref], m.inOrder = row, append(m.inOrder, row)
 	row.saga = after
-	row.saga.Steps, row.saga.NextAt, row.saga.Pending = nil, time.Time{}, ""
+	row.saga.Steps, row.saga.NextAt, row.saga.Pending, row.saga.UpdatedAt = nil, time.Time{}, "", now
 	if !after.State.Ended() {
 		row.saga.NextAt = now.Add(lease)
 	}
@@ -104,7 +104,7 @@ func (m *memory) Ask(_ context.Context, claim saga.Claim, change saga.Change, le
 		return saga.Saga{}, err
 	}
 	if row == nil || row.saga.Lease.Fence != after.Lease.Fence || row.saga.State != change.From || row.saga.Lease.Until.After(now) ||
-		m.waiting(ref) != nil {
+		!row.saga.UpdatedAt.Equal(change.After.UpdatedAt) || m.waiting(ref) != nil {
 		return saga.Saga{}, saga.ErrLeaseLost
 	}
 	if err := m.mayChange(row, after, change); err != nil {
