@@ -128,6 +128,8 @@ func (f *fold) qualify(r reaction, step Step, e Event) (reaction, Event) {
 		return reaction{moveContinueFailed, StepFailed}, e
 	case repeats(e.Call) && f.mayHaveHappened(step, e):
 		return doubted(r, e)
+	case e.Call == CallVoid && e.Outcome.Code == providers.CodeNotCancelableYet: // the bank decides first, which can take it days
+		return reaction{moveAwaitVoid, StepPending}, e
 	case e.Call == CallStep && e.Outcome.Kind == providers.Rejected && f.mayHaveHappened(step, e):
 		e.Outcome.Code = codeRefusedAfterSend // it is undone with the rest
 	}

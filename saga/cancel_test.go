@@ -144,24 +144,33 @@ func TestCancelThatComesTooLateRefunds(t *testing.T) {
 	}
 }
 
-// A void that the provider has taken on is asked for by the same call, at growing pauses and up to a bound.
+// A void that the provider has taken on, or takes on only once the bank has decided, is asked for by the same call, at growing pauses and
+// up to a bound.
 func TestVoidOnItsWay(t *testing.T) {
 	t.Parallel()
-	l := heldLife(t, testPolicy)
-	l.asks(Request{Kind: RequestCancel})
-	for turns := 0; l.saga.State == Compensating; turns++ {
-		if turns > 400 {
-			t.Fatal("asks without end")
-		}
-		l.answers(CallVoid, outcomeOf(providers.Processing))
-		if l.saga.State == Compensating && (l.change.Pause < firstPoll || l.change.Pause > longestPoll) {
-			t.Fatalf("rests for %s", l.change.Pause)
-		}
-		l.saga.ReadAt = l.saga.ReadAt.Add(l.change.Pause)
-	}
-	l.wantsReview("void_overdue")
-	if age := l.saga.ReadAt.Sub(noon); age < testPolicy.RefundDeadline || age > testPolicy.RefundDeadline+time.Hour {
-		t.Errorf("overdue after %s", age)
+	for name, outcome := range map[string]providers.Outcome{
+		"taken on":       outcomeOf(providers.Processing),
+		"the bank first": {Kind: providers.Busy, Code: providers.CodeNotCancelableYet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := heldLife(t, testPolicy)
+			l.asks(Request{Kind: RequestCancel})
+			for turns := 0; l.saga.State == Compensating; turns++ {
+				if turns > 400 {
+					t.Fatal("asks without end")
+				}
+				l.answers(CallVoid, outcome)
+				if l.saga.State == Compensating && (l.change.Pause < firstPoll || l.change.Pause > longestPoll) {
+					t.Fatalf("rests for %s", l.change.Pause)
+				}
+				l.saga.ReadAt = l.saga.ReadAt.Add(l.change.Pause)
+			}
+			l.wantsReview("void_overdue")
+			if age := l.saga.ReadAt.Sub(noon); age < testPolicy.RefundDeadline || age > testPolicy.RefundDeadline+time.Hour {
+				t.Errorf("overdue after %s", age)
+			}
+		})
 	}
 }
 
