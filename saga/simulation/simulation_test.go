@@ -20,6 +20,7 @@ var (
 	seedFlag  = flag.Uint64("seed", 0, "the seed of the first run; 0: any")
 	runsFlag  = flag.Int("runs", 0, "how many runs, of this seed and those after it")
 	planFlag  = flag.String("plan", "", "a file with a plan, which is run instead")
+	quickFlag = flag.Bool("quick", false, "end at the first failure, and do not make it small")
 	traceFlag = flag.Bool("trace", false, "tell all that happens in a plan, or in one run")
 )
 
@@ -95,6 +96,9 @@ func (b *batch) run() {
 	workers.Wait()
 	b.took = time.Since(begun)
 	slices.Sort(b.failed)
+	if *quickFlag && len(b.failed) > 0 {
+		b.t.Fatalf("%s; once more: make simulate SEED=%d RUNS=1", run(b.t, newPlan(b.failed[0]), nil).violation.invariant, b.failed[0])
+	}
 	for _, seed := range b.failed[:min(len(b.failed), mostFailures)] {
 		b.t.Error(report(b.t, newPlan(seed)))
 	}
@@ -115,7 +119,7 @@ func (b *batch) work() {
 		}
 		b.mutex.Lock()
 		b.failed = append(b.failed, seed)
-		enough := len(b.failed) >= mostFailures
+		enough := len(b.failed) >= mostFailures || *quickFlag
 		b.mutex.Unlock()
 		if enough {
 			b.next.Store(int64(b.runs))
