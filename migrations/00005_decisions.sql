@@ -8,6 +8,7 @@ ALTER TABLE saga_steps
     DROP CONSTRAINT saga_steps_name_check,
     ADD CONSTRAINT saga_steps_name_check CHECK (name ~ '^[a-z][a-z_]{1,22}$'); -- a deployment may have steps of its own
 CREATE INDEX audit_log_of_subject ON audit_log (account_id, subject, id);
+CREATE INDEX findings_newest ON findings (account_id, created_at DESC, id DESC);
 
 -- +goose Down
 -- Steps that the older schema has no name for are lost.
@@ -16,5 +17,6 @@ ALTER TABLE saga_steps
     DROP CONSTRAINT saga_steps_name_check,
     ADD CONSTRAINT saga_steps_name_check CHECK
         (name IN ('reserve', 'charge', 'continue', 'capture', 'confirm', 'release', 'void', 'refund'));
+DROP INDEX findings_newest;
 DROP INDEX audit_log_of_subject;
 ALTER TABLE audit_log DROP COLUMN reason, DROP COLUMN outside_provider;

@@ -191,7 +191,7 @@ func (f *fold) reservationLost(e Event) {
 		f.answered(e)
 	}
 	f.localSteps()
-	if s := f.saga.State; f.before.State.Ended() || s != Compensating && s != RolledBack {
+	if s := f.saga.State; f.before.State.Ended() && e.Decision == nil || s != Compensating && s != RolledBack {
 		f.err = errors.Join(f.err, fmt.Errorf("saga in state %s has no use for its reservation", s))
 	}
 }

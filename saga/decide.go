@@ -2,6 +2,7 @@ package saga
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"paysaga/providers"
@@ -27,8 +28,28 @@ func (r *Runner) Decide(ctx context.Context, claim Claim, ref Ref, decision Deci
 		if call := decision.question(s, r.policy(s).Windows); call != CallNone {
 			event.Outcome = r.send(ctx, decision.toldOf(s), call)
 		}
-		return r.put(ctx, claim, s, event)
+		answer, err := r.put(ctx, claim, s, event)
+		if errors.Is(err, ErrPaymentOfAnother) {
+			return Answer{}, refusedf(RefusedUnfit, "This payment is another order's.")
+		}
+		return answer, err
 	})
+}
+
+// ErrPaymentOfAnother is a store's answer to a decision that names a payment which is known as another saga's. Nothing was written.
+var ErrPaymentOfAnother = errors.New("payment is another saga's")
+
+// Fitting are the decisions that a saga takes as it stands, as far as the provider does not speak against them.
+func (r *Runner) Fitting(s Saga) []Resolution {
+	var fitting []Resolution
+	for _, resolution := range Resolutions() {
+		// For "taken", some payment and the amount that always fits: how much it was is the person's to say.
+		decision := Decision{Resolution: resolution, Payment: "some", Amount: s.Order.Amount}
+		if _, err := Advance(s, Event{Kind: Decided, Decision: &decision}, r.policy(s)); err == nil {
+			fitting = append(fitting, resolution)
+		}
+	}
+	return fitting
 }
 
 // question is what the provider is asked before a decision.

@@ -75,10 +75,12 @@ func (f *fold) decidedOutsideReview(d Decision) {
 	switch {
 	case d.Resolution == ResolveCancel && f.saga.Kind == KindOrder:
 		f.askCancel()
+	case f.saga.State.Ended() && d.Resolution == ResolveRetry:
+		f.refusef(RefusedOver, "The saga has ended, it is %s.", f.saga.State)
+	case f.saga.State.Ended():
+		f.refusef(RefusedNotInReview, "The saga has ended, it is %s: there is nothing to decide.", f.saga.State)
 	case d.Resolution != ResolveRetry:
 		f.refusef(RefusedNotInReview, "The saga is %s, not in review: it moves by itself.", f.saga.State)
-	case f.saga.State.Ended():
-		f.refusef(RefusedOver, "The saga has ended: %s.", f.saga.State)
 	default:
 		f.saga.Failures = 0
 	}
@@ -181,8 +183,10 @@ func byHand(s *Saga, name StepName) providers.SubKey { return SubKey(s.Key, name
 // tellsTaken says that nothing the provider tells speaks against money that is taken, and none of it held any more.
 func tellsTaken(told providers.Outcome, amount providers.Money) bool {
 	switch told.Kind {
-	case "", providers.Unknown, providers.Busy, providers.Rejected: // not asked, or no answer
+	case "", providers.Busy, providers.Rejected: // not asked, or no answer
 		return true
+	case providers.Unknown:
+		return told.Code != providers.CodeOtherPayment // there is such a payment, and it is none of this order's newest charge
 	case providers.Succeeded:
 		return told.Code != providers.CodePartiallyRefunded && (told.Money == (providers.Money{}) || told.Money == amount)
 	default:
@@ -196,13 +200,20 @@ func tellsNothingKept(told providers.Outcome) bool {
 	case providers.Succeeded, providers.Authorized, providers.Processing, providers.ActionRequired:
 		return false
 	default:
-		return true
+		return told.Code != providers.CodeSeveralPayments
 	}
 }
 
+// contradicted refuses with what the provider tells, in its own words.
 func (f *fold) contradicted(told providers.Outcome) {
-	f.refusef(RefusedContradicted, "The provider tells otherwise: the payment is %q (%s), of %s. Put it right there first.",
-		told.Kind, told.Code, told.Money)
+	what := string(told.Kind)
+	if told.Code != "" {
+		what += ", " + told.Code
+	}
+	if told.Money != (providers.Money{}) {
+		what += ", " + told.Money.String()
+	}
+	f.refusef(RefusedContradicted, "The provider tells otherwise (%s). Put it right there first, or decide what it tells.", what)
 }
 
 // settle ends the open steps of some names by a person's word.

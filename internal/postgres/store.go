@@ -116,6 +116,7 @@ const (
 	ruleRefundable  = "not_refundable"
 	ruleLimit       = "key_limit"
 	ruleOrder       = "order_changed"
+	rulePayment     = "payment_of_another"
 )
 
 var (
@@ -169,6 +170,8 @@ func brokenRule(rule string) error {
 		return errLimited
 	case ruleOrder:
 		return saga.ErrOrderChanged
+	case rulePayment:
+		return saga.ErrPaymentOfAnother
 	}
 	return nil
 }
