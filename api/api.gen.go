@@ -32,6 +32,39 @@ func (e CaptureMode) Valid() bool {
 	}
 }
 
+// Defines values for DecisionName.
+const (
+	DecisionNameAsItIs      DecisionName = "as_it_is"
+	DecisionNameCancel      DecisionName = "cancel"
+	DecisionNameGiven       DecisionName = "given"
+	DecisionNameNotGiven    DecisionName = "not_given"
+	DecisionNameNothingKept DecisionName = "nothing_kept"
+	DecisionNameRetry       DecisionName = "retry"
+	DecisionNameTaken       DecisionName = "taken"
+)
+
+// Valid indicates whether the value is a known member of the DecisionName enum.
+func (e DecisionName) Valid() bool {
+	switch e {
+	case DecisionNameAsItIs:
+		return true
+	case DecisionNameCancel:
+		return true
+	case DecisionNameGiven:
+		return true
+	case DecisionNameNotGiven:
+		return true
+	case DecisionNameNothingKept:
+		return true
+	case DecisionNameRetry:
+		return true
+	case DecisionNameTaken:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for KeyStatus.
 const (
 	KeyStatusCOMPLETED  KeyStatus = "COMPLETED"
@@ -182,6 +215,51 @@ func (e RefundStatus) Valid() bool {
 	}
 }
 
+// Defines values for Resolution.
+const (
+	ResolutionAsItIs      Resolution = "as_it_is"
+	ResolutionGiven       Resolution = "given"
+	ResolutionNotGiven    Resolution = "not_given"
+	ResolutionNothingKept Resolution = "nothing_kept"
+	ResolutionTaken       Resolution = "taken"
+)
+
+// Valid indicates whether the value is a known member of the Resolution enum.
+func (e Resolution) Valid() bool {
+	switch e {
+	case ResolutionAsItIs:
+		return true
+	case ResolutionGiven:
+		return true
+	case ResolutionNotGiven:
+		return true
+	case ResolutionNothingKept:
+		return true
+	case ResolutionTaken:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SagaKind.
+const (
+	SagaKindOrder  SagaKind = "order"
+	SagaKindRefund SagaKind = "refund"
+)
+
+// Valid indicates whether the value is a known member of the SagaKind enum.
+func (e SagaKind) Valid() bool {
+	switch e {
+	case SagaKindOrder:
+		return true
+	case SagaKindRefund:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SagaState.
 const (
 	SagaStateAwaiting     SagaState = "awaiting"
@@ -190,6 +268,7 @@ const (
 	SagaStateCompensating SagaState = "compensating"
 	SagaStateCompleted    SagaState = "completed"
 	SagaStateNeedsReview  SagaState = "needs_review"
+	SagaStateRefunding    SagaState = "refunding"
 	SagaStateReserved     SagaState = "reserved"
 	SagaStateRolledBack   SagaState = "rolled_back"
 	SagaStateStarted      SagaState = "started"
@@ -209,6 +288,8 @@ func (e SagaState) Valid() bool {
 	case SagaStateCompleted:
 		return true
 	case SagaStateNeedsReview:
+		return true
+	case SagaStateRefunding:
 		return true
 	case SagaStateReserved:
 		return true
@@ -251,18 +332,23 @@ func (e StepStatus) Valid() bool {
 // Defines values for Endpoint.
 const (
 	EndpointCancelOrder   Endpoint = "POST /v1/orders/{id}/cancel"
+	EndpointCancelSaga    Endpoint = "POST /v1/sagas/{saga}/cancel"
 	EndpointCaptureOrder  Endpoint = "POST /v1/orders/{id}/capture"
 	EndpointContinueOrder Endpoint = "POST /v1/orders/{id}/continue"
 	EndpointCreateOrder   Endpoint = "POST /v1/orders"
 	EndpointCreateRefund  Endpoint = "POST /v1/orders/{id}/refunds"
 	EndpointPatchOrder    Endpoint = "PATCH /v1/orders/{id}"
 	EndpointPutStock      Endpoint = "PUT /v1/stock/{sku}"
+	EndpointResolveSaga   Endpoint = "POST /v1/sagas/{saga}/resolve"
+	EndpointRetrySaga     Endpoint = "POST /v1/sagas/{saga}/retry"
 )
 
 // Valid indicates whether the value is a known member of the Endpoint enum.
 func (e Endpoint) Valid() bool {
 	switch e {
 	case EndpointCancelOrder:
+		return true
+	case EndpointCancelSaga:
 		return true
 	case EndpointCaptureOrder:
 		return true
@@ -276,6 +362,73 @@ func (e Endpoint) Valid() bool {
 		return true
 	case EndpointPutStock:
 		return true
+	case EndpointResolveSaga:
+		return true
+	case EndpointRetrySaga:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FindingStatusFilter.
+const (
+	FindingStatusFilterOpen     FindingStatusFilter = "open"
+	FindingStatusFilterResolved FindingStatusFilter = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the FindingStatusFilter enum.
+func (e FindingStatusFilter) Valid() bool {
+	switch e {
+	case FindingStatusFilterOpen:
+		return true
+	case FindingStatusFilterResolved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OpenStateFilter.
+const (
+	OpenStateFilterAwaiting     OpenStateFilter = "awaiting"
+	OpenStateFilterCharging     OpenStateFilter = "charging"
+	OpenStateFilterCompensating OpenStateFilter = "compensating"
+	OpenStateFilterNeedsReview  OpenStateFilter = "needs_review"
+	OpenStateFilterRefunding    OpenStateFilter = "refunding"
+)
+
+// Valid indicates whether the value is a known member of the OpenStateFilter enum.
+func (e OpenStateFilter) Valid() bool {
+	switch e {
+	case OpenStateFilterAwaiting:
+		return true
+	case OpenStateFilterCharging:
+		return true
+	case OpenStateFilterCompensating:
+		return true
+	case OpenStateFilterNeedsReview:
+		return true
+	case OpenStateFilterRefunding:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListFindingsParamsStatus.
+const (
+	ListFindingsParamsStatusOpen     ListFindingsParamsStatus = "open"
+	ListFindingsParamsStatusResolved ListFindingsParamsStatus = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ListFindingsParamsStatus enum.
+func (e ListFindingsParamsStatus) Valid() bool {
+	switch e {
+	case ListFindingsParamsStatusOpen:
+		return true
+	case ListFindingsParamsStatusResolved:
+		return true
 	default:
 		return false
 	}
@@ -284,18 +437,23 @@ func (e Endpoint) Valid() bool {
 // Defines values for GetIdempotencyKeyParamsEndpoint.
 const (
 	GetIdempotencyKeyParamsEndpointCancelOrder   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/cancel"
+	GetIdempotencyKeyParamsEndpointCancelSaga    GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/cancel"
 	GetIdempotencyKeyParamsEndpointCaptureOrder  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/capture"
 	GetIdempotencyKeyParamsEndpointContinueOrder GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/continue"
 	GetIdempotencyKeyParamsEndpointCreateOrder   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders"
 	GetIdempotencyKeyParamsEndpointCreateRefund  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/refunds"
 	GetIdempotencyKeyParamsEndpointPatchOrder    GetIdempotencyKeyParamsEndpoint = "PATCH /v1/orders/{id}"
 	GetIdempotencyKeyParamsEndpointPutStock      GetIdempotencyKeyParamsEndpoint = "PUT /v1/stock/{sku}"
+	GetIdempotencyKeyParamsEndpointResolveSaga   GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/resolve"
+	GetIdempotencyKeyParamsEndpointRetrySaga     GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/retry"
 )
 
 // Valid indicates whether the value is a known member of the GetIdempotencyKeyParamsEndpoint enum.
 func (e GetIdempotencyKeyParamsEndpoint) Valid() bool {
 	switch e {
 	case GetIdempotencyKeyParamsEndpointCancelOrder:
+		return true
+	case GetIdempotencyKeyParamsEndpointCancelSaga:
 		return true
 	case GetIdempotencyKeyParamsEndpointCaptureOrder:
 		return true
@@ -309,9 +467,73 @@ func (e GetIdempotencyKeyParamsEndpoint) Valid() bool {
 		return true
 	case GetIdempotencyKeyParamsEndpointPutStock:
 		return true
+	case GetIdempotencyKeyParamsEndpointResolveSaga:
+		return true
+	case GetIdempotencyKeyParamsEndpointRetrySaga:
+		return true
 	default:
 		return false
 	}
+}
+
+// Defines values for ListSagasParamsState.
+const (
+	ListSagasParamsStateAwaiting     ListSagasParamsState = "awaiting"
+	ListSagasParamsStateCharging     ListSagasParamsState = "charging"
+	ListSagasParamsStateCompensating ListSagasParamsState = "compensating"
+	ListSagasParamsStateNeedsReview  ListSagasParamsState = "needs_review"
+	ListSagasParamsStateRefunding    ListSagasParamsState = "refunding"
+)
+
+// Valid indicates whether the value is a known member of the ListSagasParamsState enum.
+func (e ListSagasParamsState) Valid() bool {
+	switch e {
+	case ListSagasParamsStateAwaiting:
+		return true
+	case ListSagasParamsStateCharging:
+		return true
+	case ListSagasParamsStateCompensating:
+		return true
+	case ListSagasParamsStateNeedsReview:
+		return true
+	case ListSagasParamsStateRefunding:
+		return true
+	default:
+		return false
+	}
+}
+
+// AuditEntry One thing that somebody did by hand.
+type AuditEntry struct {
+	// ID Grows from entry to entry, with gaps.
+	ID int64 `json:"id"`
+
+	// Actor Who, as far as the server knows; the name and id of the API key, or the account at a terminal of the server.
+	Actor string `json:"actor"`
+
+	// Action What was done, such as `saga.nothing_kept` or `api_key.revoked`.
+	Action string `json:"action"`
+
+	// Subject To what; a saga by its key, an API key by its id.
+	Subject string `json:"subject"`
+
+	// Reason Why, in that person's words.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// OutsideProvider Whether it was decided against what the provider tells.
+	OutsideProvider bool `json:"outside_provider"`
+
+	// CreatedAt When.
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// AuditLog One page of the audit log.
+type AuditLog struct {
+	// Data The entries, newest first.
+	Data []AuditEntry `json:"data"`
+
+	// NextCursor What to send as `cursor` for the next page; null on the last one.
+	NextCursor *string `json:"next_cursor"`
 }
 
 // CancelRequest Nothing has to be said.
@@ -374,6 +596,18 @@ type Customer struct {
 	Email string `json:"email,omitempty,omitzero"`
 }
 
+// DecisionName `retry` and `cancel` have calls of their own; the others are the `resolution` of `POST /v1/sagas/{saga}/resolve`.
+type DecisionName string
+
+// DecisionReason Why, in your own words. Kept in the audit log, so without names, addresses and the like; a card number is refused.
+type DecisionReason = string
+
+// DecisionRequest A decision that needs no more than its reason.
+type DecisionRequest struct {
+	// Reason Why, in your own words. Kept in the audit log, so without names, addresses and the like; a card number is refused.
+	Reason DecisionReason `json:"reason"`
+}
+
 // Decline Why the payment was refused. Only present after a refusal.
 type Decline struct {
 	// Code The provider's code, such as `card_declined`.
@@ -414,6 +648,27 @@ type Finding struct {
 
 	// CreatedAt When it was found.
 	CreatedAt time.Time `json:"created_at"`
+
+	// SagaKey The saga that it is about. Only in a list of findings.
+	SagaKey *openapi_types.UUID `json:"saga_key,omitempty"`
+
+	// OrderID The order that it is about. Only in a list of findings.
+	OrderID *openapi_types.UUID `json:"order_id,omitempty"`
+
+	// ResolvedAt When somebody decided about it. Absent while it is open.
+	ResolvedAt time.Time `json:"resolved_at,omitempty,omitzero"`
+
+	// Resolution What was decided; `audit_log` tells by whom and why. Absent while it is open.
+	Resolution string `json:"resolution,omitempty,omitzero"`
+}
+
+// FindingList One page of findings.
+type FindingList struct {
+	// Data The findings, newest first.
+	Data []Finding `json:"data"`
+
+	// NextCursor What to send as `cursor` for the next page; null on the last one.
+	NextCursor *string `json:"next_cursor"`
 }
 
 // Health The state of the process.
@@ -745,6 +1000,33 @@ type RefundRequest struct {
 // back within weeks. `failed`: refused, or sent back by the bank; the shop has the money. `in_review`: a person must decide.
 type RefundStatus string
 
+// Resolution `taken`: the customer's money is taken, and the order shall have it: it is confirmed, and its stock sold. `nothing_kept`: nothing
+// of the customer's money is kept: the order comes to nothing, and its stock is freed. `as_it_is`: the order had ended before the
+// review, and stays as it ended. Of a refund: `given`, the customer has the money; `not_given`, the money is still the shop's.
+type Resolution string
+
+// ResolveRequest What a person has decided about a saga in review.
+type ResolveRequest struct {
+	// Resolution `taken`: the customer's money is taken, and the order shall have it: it is confirmed, and its stock sold. `nothing_kept`: nothing
+	// of the customer's money is kept: the order comes to nothing, and its stock is freed. `as_it_is`: the order had ended before the
+	// review, and stays as it ended. Of a refund: `given`, the customer has the money; `not_given`, the money is still the shop's.
+	Resolution Resolution `json:"resolution"`
+
+	// Reason Why, in your own words. Kept in the audit log, so without names, addresses and the like; a card number is refused.
+	Reason DecisionReason `json:"reason"`
+
+	// Payment For `taken`, and needed there: the provider's id of the payment (Stripe `pi_…`, Adyen the payment's pspReference, PayPal the
+	// order's id).
+	Payment string `json:"payment,omitempty,omitzero"`
+
+	// Amount For `taken`, and needed there: what is taken in all, in minor units; the whole order's, or with manual capture perhaps less.
+	Amount int64 `json:"amount,omitempty,omitzero"`
+
+	// OutsideProvider For `nothing_kept`: the money went back in another way than at the provider, by a bank transfer perhaps. What the provider
+	// tells does not count then.
+	OutsideProvider bool `json:"outside_provider,omitempty,omitzero"`
+}
+
 // ReturnURL Where the provider sends the customer's browser after a redirect. Needed only for methods that redirect.
 type ReturnURL = string
 
@@ -782,6 +1064,79 @@ type Saga struct {
 
 	// Findings What a person must look at; empty for nearly all orders.
 	Findings []Finding `json:"findings"`
+}
+
+// SagaKind `order`: an order and its payment, until the money is taken or given up. `refund`: one refund of a completed order.
+type SagaKind string
+
+// SagaList One page of sagas.
+type SagaList struct {
+	// Data The sagas, the longest unmoved first.
+	Data []SagaRecord `json:"data"`
+
+	// NextCursor What to send as `cursor` for the next page; null on the last one.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// SagaRecord The saga of an order or of a refund, as an operator sees it.
+type SagaRecord struct {
+	// Key The saga's key; of an order's the order's id, of a refund's the refund's.
+	Key openapi_types.UUID `json:"key"`
+
+	// Kind `order`: an order and its payment, until the money is taken or given up. `refund`: one refund of a completed order.
+	Kind SagaKind `json:"kind"`
+
+	// State `completed` and `rolled_back` are the two ends. `needs_review` waits for a person. All others go on by themselves.
+	State SagaState `json:"state"`
+
+	// OrderID The order, also of a refund.
+	OrderID openapi_types.UUID `json:"order_id"`
+
+	// Status The order's status, or the refund's, as the shop sees it.
+	Status string `json:"status"`
+
+	// Provider The payment provider, such as `stripe`. The server must be set up for it.
+	Provider ProviderName `json:"provider"`
+
+	// Amount What the order costs, or what the refund gives back, in minor units.
+	Amount int64 `json:"amount"`
+
+	// Currency An ISO 4217 code, in capitals.
+	Currency Currency `json:"currency"`
+
+	// Attempts How often the saga was taken up, by a request or by recovery.
+	Attempts int `json:"attempts"`
+
+	// Failures How many turns in a row brought nothing new. They lengthen the pauses, and too many bring it into review.
+	Failures int `json:"failures"`
+
+	// LockedUntil Until when whoever works on it now has it for itself. Absent when nobody does.
+	LockedUntil time.Time `json:"locked_until,omitempty,omitzero"`
+
+	// DeadlineAt Until when the customer, the provider or a capture is waited for. Absent when nothing is.
+	DeadlineAt time.Time `json:"deadline_at,omitempty,omitzero"`
+
+	// NextAttemptAt When the saga is next taken up by itself. Absent when it is at its end or with a person.
+	NextAttemptAt time.Time `json:"next_attempt_at,omitempty,omitzero"`
+
+	// CreatedAt When the saga began.
+	CreatedAt time.Time `json:"created_at"`
+
+	// UpdatedAt When the saga last changed; of one in review, since when it waits.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Steps Every attempt of every step, oldest first. Absent in a list.
+	Steps []Step `json:"steps,omitempty,omitzero"`
+
+	// Findings What was found about it, oldest first; in a list what is open. Absent in the answer to a decision.
+	Findings []Finding `json:"findings,omitempty,omitzero"`
+
+	// AuditLog What people decided about it, oldest first. Only where one saga is read; of very many, the newest thousand.
+	AuditLog []AuditEntry `json:"audit_log,omitempty,omitzero"`
+
+	// Decisions Which decisions fit how it stands. What the provider tells is not asked for here, and may speak against one. Only where one
+	// saga is read.
+	Decisions []DecisionName `json:"decisions,omitempty,omitzero"`
 }
 
 // SagaState `completed` and `rolled_back` are the two ends. `needs_review` waits for a person. All others go on by themselves.
@@ -876,6 +1231,15 @@ type Cursor = string
 // Endpoint defines model for Endpoint.
 type Endpoint string
 
+// FindingFilter defines model for FindingFilter.
+type FindingFilter = string
+
+// FindingKindFilter defines model for FindingKindFilter.
+type FindingKindFilter = string
+
+// FindingStatusFilter defines model for FindingStatusFilter.
+type FindingStatusFilter string
+
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
@@ -884,6 +1248,9 @@ type KeyText = string
 
 // Limit defines model for Limit.
 type Limit = int
+
+// OpenStateFilter defines model for OpenStateFilter.
+type OpenStateFilter string
 
 // OptionalIdempotencyKey defines model for OptionalIdempotencyKey.
 type OptionalIdempotencyKey = string
@@ -900,6 +1267,12 @@ type RefundID = openapi_types.UUID
 // SKU defines model for SKU.
 type SKU = string
 
+// SagaKey defines model for SagaKey.
+type SagaKey = openapi_types.UUID
+
+// SagaKindFilter `order`: an order and its payment, until the money is taken or given up. `refund`: one refund of a completed order.
+type SagaKindFilter = SagaKind
+
 // StatusFilter `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
 // the goods are the customer's: the money is taken, or held where capture is manual. A held order becomes `canceled` by a cancel
 // or by the end of the hold, and a confirmed one `in_review` when its payment turns out otherwise, such as a capture that a card
@@ -908,11 +1281,26 @@ type SKU = string
 // order is `processing` meanwhile. `in_review`: a person must decide; what is reserved stays reserved meanwhile.
 type StatusFilter = OrderStatus
 
+// SubjectFilter defines model for SubjectFilter.
+type SubjectFilter = string
+
 // BadRequest Why a request was not carried out (RFC 9457).
 type BadRequest = Problem
 
 // BodyTooLarge Why a request was not carried out (RFC 9457).
 type BodyTooLarge = Problem
+
+// Decided The saga of an order or of a refund, as an operator sees it.
+type Decided = SagaRecord
+
+// DecidedUnderWay The saga of an order or of a refund, as an operator sees it.
+type DecidedUnderWay = SagaRecord
+
+// DecisionConflict Why a request was not carried out (RFC 9457).
+type DecisionConflict = Problem
+
+// DecisionRefused Why a request was not carried out (RFC 9457).
+type DecisionRefused = Problem
 
 // InProgress Why a request was not carried out (RFC 9457).
 type InProgress = Problem
@@ -925,6 +1313,9 @@ type KeyRefused = Problem
 
 // NotFound Why a request was not carried out (RFC 9457).
 type NotFound = Problem
+
+// OperatorRequired Why a request was not carried out (RFC 9457).
+type OperatorRequired = Problem
 
 // OrderConflict Why a request was not carried out (RFC 9457).
 type OrderConflict = Problem
@@ -949,6 +1340,36 @@ type Unexpected = Problem
 
 // UnsupportedMediaType Why a request was not carried out (RFC 9457).
 type UnsupportedMediaType = Problem
+
+// ListAuditLogParams defines parameters for ListAuditLog.
+type ListAuditLogParams struct {
+	// Subject Only what was done to this saga, by its key, or to this API key, by its id.
+	Subject *SubjectFilter `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many to give at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListFindingsParams defines parameters for ListFindings.
+type ListFindingsParams struct {
+	// Status Only findings that are open, or those that are resolved.
+	Status *ListFindingsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Kind Only findings of this kind.
+	Kind *FindingKindFilter `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many to give at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListFindingsParamsStatus defines parameters for ListFindings.
+type ListFindingsParamsStatus string
 
 // GetIdempotencyKeyParams defines parameters for GetIdempotencyKey.
 type GetIdempotencyKeyParams struct {
@@ -1034,6 +1455,60 @@ type CreateRefundParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
+// ListSagasParams defines parameters for ListSagas.
+type ListSagasParams struct {
+	// State Only sagas in this state.
+	State *ListSagasParamsState `form:"state,omitempty" json:"state,omitempty"`
+
+	// Kind Only sagas of orders, or of refunds.
+	Kind *SagaKindFilter `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Provider Only orders paid through this provider.
+	Provider *ProviderFilter `form:"provider,omitempty" json:"provider,omitempty"`
+
+	// Finding Only sagas with an open finding of this kind.
+	Finding *FindingFilter `form:"finding,omitempty" json:"finding,omitempty"`
+
+	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many to give at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListSagasParamsState defines parameters for ListSagas.
+type ListSagasParamsState string
+
+// CancelSagaParams defines parameters for CancelSaga.
+type CancelSagaParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// ResolveSagaParams defines parameters for ResolveSaga.
+type ResolveSagaParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// RetrySagaParams defines parameters for RetrySaga.
+type RetrySagaParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ListStockParams defines parameters for ListStock.
 type ListStockParams struct {
 	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
@@ -1070,6 +1545,15 @@ type ContinueOrderJSONRequestBody = ContinueRequest
 // CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
 type CreateRefundJSONRequestBody = RefundRequest
 
+// CancelSagaJSONRequestBody defines body for CancelSaga for application/json ContentType.
+type CancelSagaJSONRequestBody = DecisionRequest
+
+// ResolveSagaJSONRequestBody defines body for ResolveSaga for application/json ContentType.
+type ResolveSagaJSONRequestBody = ResolveRequest
+
+// RetrySagaJSONRequestBody defines body for RetrySaga for application/json ContentType.
+type RetrySagaJSONRequestBody = DecisionRequest
+
 // PutStockJSONRequestBody defines body for PutStock for application/json ContentType.
 type PutStockJSONRequestBody = StockRequest
 
@@ -1099,6 +1583,12 @@ type ServerInterface interface {
 	// GetReadiness Can the process take orders?
 	// (GET /readyz)
 	GetReadiness(w http.ResponseWriter, r *http.Request)
+	// ListAuditLog List who did what by hand, newest first
+	// (GET /v1/audit-log)
+	ListAuditLog(w http.ResponseWriter, r *http.Request, params ListAuditLogParams)
+	// ListFindings List what was found, newest first
+	// (GET /v1/findings)
+	ListFindings(w http.ResponseWriter, r *http.Request, params ListFindingsParams)
 	// GetIdempotencyKey See how an idempotency key stands
 	// (GET /v1/idempotency-keys/{key})
 	GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key KeyText, params GetIdempotencyKeyParams)
@@ -1135,6 +1625,21 @@ type ServerInterface interface {
 	// GetOrderSaga See how an order got where it is
 	// (GET /v1/orders/{id}/saga)
 	GetOrderSaga(w http.ResponseWriter, r *http.Request, id OrderID)
+	// ListSagas List the sagas that have no end yet, the longest unmoved first
+	// (GET /v1/sagas)
+	ListSagas(w http.ResponseWriter, r *http.Request, params ListSagasParams)
+	// GetSaga See one saga, with all that was found and decided about it
+	// (GET /v1/sagas/{saga})
+	GetSaga(w http.ResponseWriter, r *http.Request, saga SagaKey)
+	// CancelSaga Give an order up
+	// (POST /v1/sagas/{saga}/cancel)
+	CancelSaga(w http.ResponseWriter, r *http.Request, saga SagaKey, params CancelSagaParams)
+	// ResolveSaga Decide about a saga in review
+	// (POST /v1/sagas/{saga}/resolve)
+	ResolveSaga(w http.ResponseWriter, r *http.Request, saga SagaKey, params ResolveSagaParams)
+	// RetrySaga Let a saga go on now
+	// (POST /v1/sagas/{saga}/retry)
+	RetrySaga(w http.ResponseWriter, r *http.Request, saga SagaKey, params RetrySagaParams)
 	// ListStock List the stock, by SKU
 	// (GET /v1/stock)
 	ListStock(w http.ResponseWriter, r *http.Request, params ListStockParams)
@@ -1192,6 +1697,18 @@ func (_ Unimplemented) GetProblemPage(w http.ResponseWriter, r *http.Request, sl
 // GetReadiness Can the process take orders?
 // (GET /readyz)
 func (_ Unimplemented) GetReadiness(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListAuditLog List who did what by hand, newest first
+// (GET /v1/audit-log)
+func (_ Unimplemented) ListAuditLog(w http.ResponseWriter, r *http.Request, params ListAuditLogParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListFindings List what was found, newest first
+// (GET /v1/findings)
+func (_ Unimplemented) ListFindings(w http.ResponseWriter, r *http.Request, params ListFindingsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1264,6 +1781,36 @@ func (_ Unimplemented) GetRefund(w http.ResponseWriter, r *http.Request, id Orde
 // GetOrderSaga See how an order got where it is
 // (GET /v1/orders/{id}/saga)
 func (_ Unimplemented) GetOrderSaga(w http.ResponseWriter, r *http.Request, id OrderID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListSagas List the sagas that have no end yet, the longest unmoved first
+// (GET /v1/sagas)
+func (_ Unimplemented) ListSagas(w http.ResponseWriter, r *http.Request, params ListSagasParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetSaga See one saga, with all that was found and decided about it
+// (GET /v1/sagas/{saga})
+func (_ Unimplemented) GetSaga(w http.ResponseWriter, r *http.Request, saga SagaKey) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CancelSaga Give an order up
+// (POST /v1/sagas/{saga}/cancel)
+func (_ Unimplemented) CancelSaga(w http.ResponseWriter, r *http.Request, saga SagaKey, params CancelSagaParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ResolveSaga Decide about a saga in review
+// (POST /v1/sagas/{saga}/resolve)
+func (_ Unimplemented) ResolveSaga(w http.ResponseWriter, r *http.Request, saga SagaKey, params ResolveSagaParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RetrySaga Let a saga go on now
+// (POST /v1/sagas/{saga}/retry)
+func (_ Unimplemented) RetrySaga(w http.ResponseWriter, r *http.Request, saga SagaKey, params RetrySagaParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1401,6 +1948,137 @@ func (siw *ServerInterfaceWrapper) GetReadiness(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetReadiness(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAuditLog operation middleware
+func (siw *ServerInterfaceWrapper) ListAuditLog(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditLogParams
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", r.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "subject"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subject", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAuditLog(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListFindings operation middleware
+func (siw *ServerInterfaceWrapper) ListFindings(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFindingsParams
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", r.URL.Query(), &params.Status, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "status"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "status", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", r.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "kind"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "kind", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListFindings(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1928,6 +2606,280 @@ func (siw *ServerInterfaceWrapper) GetOrderSaga(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ListSagas operation middleware
+func (siw *ServerInterfaceWrapper) ListSagas(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSagasParams
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", r.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "kind"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "kind", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "provider" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "provider", r.URL.Query(), &params.Provider, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "provider"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "finding" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "finding", r.URL.Query(), &params.Finding, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "finding"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "finding", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSagas(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetSaga operation middleware
+func (siw *ServerInterfaceWrapper) GetSaga(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "saga" -------------
+	var saga SagaKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "saga", chi.URLParam(r, "saga"), &saga, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "saga", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSaga(w, r, saga)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CancelSaga operation middleware
+func (siw *ServerInterfaceWrapper) CancelSaga(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "saga" -------------
+	var saga SagaKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "saga", chi.URLParam(r, "saga"), &saga, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "saga", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelSagaParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelSaga(w, r, saga, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ResolveSaga operation middleware
+func (siw *ServerInterfaceWrapper) ResolveSaga(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "saga" -------------
+	var saga SagaKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "saga", chi.URLParam(r, "saga"), &saga, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "saga", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResolveSagaParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ResolveSaga(w, r, saga, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RetrySaga operation middleware
+func (siw *ServerInterfaceWrapper) RetrySaga(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "saga" -------------
+	var saga SagaKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "saga", chi.URLParam(r, "saga"), &saga, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "saga", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RetrySagaParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RetrySaga(w, r, saga, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListStock operation middleware
 func (siw *ServerInterfaceWrapper) ListStock(w http.ResponseWriter, r *http.Request) {
 
@@ -2211,6 +3163,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/readyz", wrapper.GetReadiness)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/audit-log", wrapper.ListAuditLog)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/findings", wrapper.ListFindings)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/idempotency-keys/{key}", wrapper.GetIdempotencyKey)
 	})
 	r.Group(func(r chi.Router) {
@@ -2245,6 +3203,21 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/orders/{id}/saga", wrapper.GetOrderSaga)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/sagas", wrapper.ListSagas)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/sagas/{saga}", wrapper.GetSaga)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/sagas/{saga}/cancel", wrapper.CancelSaga)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/sagas/{saga}/resolve", wrapper.ResolveSaga)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/sagas/{saga}/retry", wrapper.RetrySaga)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/stock", wrapper.ListStock)

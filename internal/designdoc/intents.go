@@ -17,6 +17,10 @@ var operations = map[string]string{
 	"POST /v1/orders/{id}/cancel":   "cancel order 1",
 	"POST /v1/orders/{id}/refunds":  "refund order 1",
 	"PUT /v1/stock/{sku}":           "put stock 1",
+
+	"POST /v1/sagas/{saga}/retry":   "decide saga 1",
+	"POST /v1/sagas/{saga}/resolve": "resolve saga 1",
+	"POST /v1/sagas/{saga}/cancel":  "decide saga 1",
 }
 
 // intents writes what goes into the fingerprint of each endpoint, as the code has it.

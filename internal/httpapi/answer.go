@@ -21,7 +21,10 @@ var _ saga.Answerer = Answerer{}
 
 // Answer says how the saga stands in the words of the request that waits for it.
 func (Answerer) Answer(s saga.Saga) (saga.Answer, error) {
-	if s.Kind == saga.KindRefund {
+	switch {
+	case isDecision(s.Pending):
+		return answerDecision(s)
+	case s.Kind == saga.KindRefund:
 		return answerRefund(s)
 	}
 	switch s.Pending {

@@ -32,7 +32,7 @@ type oneOrderStore struct {
 type KeyStore interface{ idempotency.Store }
 
 func (oneOrderStore) FindAPIKey(context.Context, [32]byte) (account.Key, error) {
-	return account.Key{AccountID: "shop"}, nil
+	return account.Key{AccountID: "shop", ID: theKey, Name: "ops-laptop", Role: account.Operator}, nil
 }
 
 func (s oneOrderStore) LookupKey(context.Context, string, string, string) (idempotency.Record, bool, error) {
@@ -57,6 +57,8 @@ type askedRunner struct {
 	amount  int64
 	reason  string
 	calls   int
+
+	decision saga.Decision
 }
 
 var accepted = saga.Answer{Status: http.StatusAccepted, Headers: map[string]string{"Content-Type": jsonContentType}, Body: []byte("{}\n")}
@@ -68,6 +70,11 @@ func (r *askedRunner) Start(_ context.Context, claim saga.Claim, order saga.Orde
 
 func (r *askedRunner) Ask(_ context.Context, claim saga.Claim, ref saga.Ref, request saga.Request) (saga.Answer, error) {
 	r.claim, r.ref, r.request, r.calls = claim, ref, request, r.calls+1
+	return accepted, nil
+}
+
+func (r *askedRunner) Decide(_ context.Context, claim saga.Claim, ref saga.Ref, decision saga.Decision) (saga.Answer, error) {
+	r.claim, r.ref, r.decision, r.calls = claim, ref, decision, r.calls+1
 	return accepted, nil
 }
 
@@ -158,6 +165,57 @@ func TestRefundsReachTheRunner(t *testing.T) {
 	runner.checkAgainst(t, askedRunner{ref: theRef, amount: 7, reason: "why", calls: 1, claim: saga.Claim{
 		AccountID: "shop", Endpoint: createRefundEndpoint, Key: theKeyText, Generation: 1, Retention: time.Hour,
 	}})
+}
+
+// What an operator says is what the saga is told, with who said it.
+func TestDecisionsReachTheRunner(t *testing.T) {
+	t.Parallel()
+	const actor = "key ops-laptop (5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71)"
+	for name, c := range map[string]struct {
+		path, body, endpoint string
+		want                 saga.Decision
+	}{
+		"retry":  {"/retry", `{"reason":"why"}`, retrySagaEndpoint, saga.Decision{Resolution: saga.ResolveRetry, Reason: "why"}},
+		"cancel": {"/cancel", `{"reason":"why"}`, cancelSagaEndpoint, saga.Decision{Resolution: saga.ResolveCancel, Reason: "why"}},
+		"taken": {
+			"/resolve", `{"resolution":"taken","reason":"why","payment":"pi_1","amount":7}`, resolveSagaEndpoint,
+			saga.Decision{Resolution: saga.ResolveTaken, Reason: "why", Payment: "pi_1", Amount: 7},
+		},
+		"nothing kept": {
+			"/resolve", `{"resolution":"nothing_kept","reason":"why","outside_provider":true}`, resolveSagaEndpoint,
+			saga.Decision{Resolution: saga.ResolveNothingKept, Reason: "why", OutsideProvider: true},
+		},
+		"as it is":  {"/resolve", `{"resolution":"as_it_is","reason":"why"}`, resolveSagaEndpoint, saga.Decision{Resolution: saga.ResolveAsItIs, Reason: "why"}},
+		"given":     {"/resolve", `{"resolution":"given","reason":"why"}`, resolveSagaEndpoint, saga.Decision{Resolution: saga.ResolveGiven, Reason: "why"}},
+		"not given": {"/resolve", `{"resolution":"not_given","reason":"why"}`, resolveSagaEndpoint, saga.Decision{Resolution: saga.ResolveNotGiven, Reason: "why"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runner := &askedRunner{}
+			if w := post(t, handlerOf(t, oneOrderStore{}, runner), "/v1/sagas/"+theKey.String()+c.path, c.body); w.Code != http.StatusAccepted {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			c.want.Actor = actor
+			runner.checkAgainst(t, askedRunner{ref: theRef, decision: c.want, calls: 1, claim: saga.Claim{
+				AccountID: "shop", Endpoint: c.endpoint, Key: theKeyText, Generation: 1, Retention: time.Hour,
+			}})
+		})
+	}
+}
+
+// What looks like a card number is found among what a person writes; what a person needs to write is not taken for one.
+func TestCardNumbersInReasons(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]bool{
+		"4111111111111111": true, "card 4111 1111 1111 1111, 12/29": true, "4111-1111-1111-1111 12-29": true, "(378282246310005)": true,
+		"6011.1111.1111.1117": true, "it is 5555_5555_5555_4444.": true, "ref 17 4111 1111 1111 1111": true,
+		"bank transfer 4711 of 2026-12-02": false, "pi_3PqXyZ2eZvKYlo2C": false, "4111111111111112": false, "8535296650153317": false,
+		"order 5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71": false, "30569309-0259-4423-8123-411111111111": false, "39.98 EUR": false, "": false,
+	} {
+		if got := cardNumberIn(reason); got != want {
+			t.Errorf("%q: %t", reason, got)
+		}
+	}
 }
 
 // checkAgainst compares all but the fingerprint, whose own test says what it is over.

@@ -112,8 +112,11 @@ func (s *shop) otherAccountsKey(t *testing.T, e keyedEndpoint) {
 	s.keyStatus(t, s.other, e.endpoint, key).checkRefusal(t, http.StatusNotFound, "not-found", "")
 	r.header = r.header.Clone()
 	r.header.Set("Authorization", "Bearer "+s.other)
+	if e.operator {
+		r.header.Set("Authorization", "Bearer "+s.otherOperator)
+	}
 	theirs := s.send(t, r)
-	if strings.Contains(e.endpoint, "{id}") {
+	if strings.Contains(e.endpoint, "{id}") || strings.Contains(e.endpoint, "{saga}") {
 		theirs.checkRefusal(t, http.StatusNotFound, "not-found", "")
 		s.keyStatus(t, s.other, e.endpoint, key).checkRefusal(t, http.StatusNotFound, "not-found", "")
 		return

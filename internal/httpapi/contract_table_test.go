@@ -26,6 +26,8 @@ type keyedEndpoint struct {
 	steps    string // of its saga, once it was left there and taken up again: name, attempt, status, recorded calls
 	breaking string // where the provider is not asked: what makes the database refuse the request's write, of table $
 	table    string
+	operator bool   // it needs an operator's key
+	single   string // why nobody ever sees it run; empty where it can be seen
 
 	refused func(t *testing.T, s *shop) (path, body string) // a request that is refused for good
 	refusal string                                          // status and type of that
@@ -52,13 +54,8 @@ var behaviours = []struct {
 	{"expired key", (*shop).expiredKey, nil},
 }
 
-// oneTransaction: a PATCH claims its key and stores its answer in one transaction, so nobody ever sees it run, or leaves it half done.
-func oneTransaction(e keyedEndpoint) string {
-	if e.method == http.MethodPatch {
-		return "key, change and answer are one transaction"
-	}
-	return ""
-}
+// oneTransaction: where the key is claimed and the answer stored in one transaction, nobody ever sees it run, or leaves it half done.
+func oneTransaction(e keyedEndpoint) string { return e.single }
 
 // The behaviours of an endpoint come one after the other, as they look at what each leaves behind.
 func TestContractTable(t *testing.T) {
@@ -151,7 +148,41 @@ func keyedEndpoints() []keyedEndpoint {
 			endpoint: "PATCH /v1/orders/{id}", method: http.MethodPatch, path: about(theOrder, ""),
 			body: `{"metadata":{"note":"one"}}`, other: `{"metadata":{"note":"two"}}`, status: http.StatusOK, again: http.StatusOK,
 			never: "it only sets values: what is refused is refused before anything is done, and the key is as unused as before",
-			table: "orders", breaking: "NOT metadata ? 'note'",
+			table: "orders", breaking: "NOT metadata ? 'note'", single: "key, change and answer are one transaction",
+		},
+		{
+			endpoint: "POST /v1/sagas/{saga}/retry", method: http.MethodPost, operator: true,
+			path: func(t *testing.T, s *shop) string {
+				t.Helper()
+				return "/v1/sagas/" + s.stuckVoid(t).String() + "/retry"
+			},
+			body: `{"reason":"The provider is back."}`, other: `{"reason":"The provider is back again."}`,
+			status: http.StatusOK, again: http.StatusConflict,
+			held: "/cancel", steps: "reserve 1 undone 0, charge 1 undone 1, void 1 done 4, release 1 done 0",
+			never: "a decision that does not fit is refused before its key is claimed; what comes after one is told by the saga",
+		},
+		{
+			endpoint: "POST /v1/sagas/{saga}/resolve", method: http.MethodPost, operator: true,
+			path: func(t *testing.T, s *shop) string {
+				t.Helper()
+				return "/v1/sagas/" + s.inReview(t, heldByStripe, "void_refused").String() + "/resolve"
+			},
+			body:   `{"resolution":"nothing_kept","reason":"It went back by bank transfer.","outside_provider":true}`,
+			other:  `{"resolution":"nothing_kept","reason":"It went back by a bank transfer.","outside_provider":true}`,
+			status: http.StatusOK, again: http.StatusConflict,
+			never: "a decision that does not fit is refused before its key is claimed",
+			table: "audit_log", breaking: "action <> 'saga.nothing_kept'", single: "key, decision and answer are one transaction",
+		},
+		{
+			endpoint: "POST /v1/sagas/{saga}/cancel", method: http.MethodPost, operator: true,
+			path: func(t *testing.T, s *shop) string {
+				t.Helper()
+				return "/v1/sagas/" + s.inReview(t, heldByStripe, "captured_at_provider").String() + "/cancel"
+			},
+			body: `{"reason":"The customer has called."}`, other: `{"reason":"The customer has called again."}`,
+			status: http.StatusOK, again: http.StatusOK,
+			held: "/cancel", steps: "reserve 1 undone 0, charge 1 undone 1, void 1 done 1, release 1 done 0",
+			never: "a decision that does not fit is refused before its key is claimed; what comes after one is told by the saga",
 		},
 		{
 			endpoint: "PUT /v1/stock/{sku}", method: http.MethodPut, path: func(*testing.T, *shop) string { return "/v1/stock/MUG" },
@@ -165,6 +196,9 @@ func keyedEndpoints() []keyedEndpoint {
 func (e keyedEndpoint) request(s *shop, path, key string) request {
 	r := s.asking(key, path, e.body)
 	r.method = e.method
+	if e.operator {
+		r.header.Set("Authorization", "Bearer "+s.operator)
+	}
 	return r
 }
 

@@ -346,6 +346,9 @@ func (s *server) failParameter(w http.ResponseWriter, r *http.Request, err error
 	case errors.As(err, &malformed) && malformed.ParamName == "refund_id":
 		s.fail(w, r, newProblem(notFound, "A refund's id is a UUID; this is none."))
 		return
+	case errors.As(err, &malformed) && malformed.ParamName == "saga":
+		s.fail(w, r, newProblem(notFound, "A saga's key is a UUID; this is none."))
+		return
 	case errors.As(err, &malformed):
 		s.fail(w, r, parameterProblem(malformed.ParamName, err))
 		return

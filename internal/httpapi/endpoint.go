@@ -11,6 +11,9 @@ const (
 	cancelOrderEndpoint   = string(api.EndpointCancelOrder)
 	createRefundEndpoint  = string(api.EndpointCreateRefund)
 	patchOrderEndpoint    = string(api.EndpointPatchOrder)
+	retrySagaEndpoint     = string(api.EndpointRetrySaga)
+	resolveSagaEndpoint   = string(api.EndpointResolveSaga)
+	cancelSagaEndpoint    = string(api.EndpointCancelSaga)
 	putStockEndpoint      = string(api.EndpointPutStock) // the key is optional there
 )
 
@@ -18,6 +21,6 @@ const (
 func Endpoints() []string {
 	return []string{
 		createOrderEndpoint, continueOrderEndpoint, captureOrderEndpoint, cancelOrderEndpoint, createRefundEndpoint, patchOrderEndpoint,
-		putStockEndpoint,
+		retrySagaEndpoint, resolveSagaEndpoint, cancelSagaEndpoint, putStockEndpoint,
 	}
 }

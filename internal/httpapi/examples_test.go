@@ -69,6 +69,8 @@ func problemsOfExamples(t *testing.T, document *openapi3.T) map[string]api.Probl
 	held := standing("", saga.Awaiting, saga.OrderConfirmed, heldCharge)
 	held.Order.Payment.Capture = saga.CaptureManual
 	unpaid := standing("", saga.Awaiting, saga.OrderAwaiting, step(saga.StepCharge, saga.StepFailed, providers.Declined, "card_declined"))
+	reviewed := standing("", saga.NeedsReview, saga.OrderInReview, step(saga.StepReserve, saga.StepDone, "", ""), heldCharge)
+	stillPaid := providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 3998, Currency: "EUR"}}
 	return map[string]api.Problem{
 		"invalidRequest":      told(t, s.decodeBody([]byte(noPieces), "OrderRequest", &order)),
 		"requestInProgress":   told(t, waitProblem(0)),
@@ -86,6 +88,10 @@ func problemsOfExamples(t *testing.T, document *openapi3.T) map[string]api.Probl
 			step(saga.StepCapture, saga.StepFailed, providers.Rejected, "amount_too_small"))),
 		"refundRefused":  answered(t, refunding(saga.RolledBack, saga.RefundFailed, saga.StepFailed, "charge_disputed")),
 		"webhookRefused": refusedWebhook(t),
+
+		"operatorRequired":     told(t, errOperatorRequired),
+		"notInReview":          told(t, refusedDecision(standing("", saga.Completed, saga.OrderConfirmed), providers.Outcome{})),
+		"decisionContradicted": told(t, refusedDecision(reviewed, stillPaid)),
 	}
 }
 
@@ -99,6 +105,13 @@ func keyFree(p api.Problem) api.Problem {
 func refusedBySaga(s saga.Saga, request saga.Request) error {
 	request.Key = theKey
 	_, err := saga.Advance(s, saga.Event{Kind: saga.Asked, Request: &request}, saga.DefaultPolicy())
+	return err
+}
+
+// refusedDecision is why a saga refuses that nothing is kept.
+func refusedDecision(s saga.Saga, told providers.Outcome) error {
+	decision := saga.Decision{Resolution: saga.ResolveNothingKept}
+	_, err := saga.Advance(s, saga.Event{Kind: saga.Decided, Decision: &decision, Outcome: told}, saga.DefaultPolicy())
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"paysaga/api"
 	"paysaga/internal/idempotency"
+	"paysaga/saga"
 )
 
 // body is a request's body, flat: a value for each field that is there, and the lines of an order apart.
@@ -80,6 +81,22 @@ func operationTests(t *testing.T) map[string]operationTest {
 		putStockEndpoint: {"StockRequest", []string{"on_hand"}, none, func(t *rapid.T, subject string, body []byte) idempotency.Fingerprint {
 			return stockFingerprint(subject, decodedRequest[api.StockRequest](t, s, "StockRequest", body))
 		}},
+		retrySagaEndpoint: {"DecisionRequest", []string{"reason"}, none, func(t *rapid.T, subject string, body []byte) idempotency.Fingerprint {
+			r := decodedRequest[api.DecisionRequest](t, s, "DecisionRequest", body)
+			return decisionFingerprint(uuid.MustParse(subject), saga.ResolveRetry, r.Reason)
+		}},
+		cancelSagaEndpoint: {"DecisionRequest", []string{"reason"}, none, func(t *rapid.T, subject string, body []byte) idempotency.Fingerprint {
+			r := decodedRequest[api.DecisionRequest](t, s, "DecisionRequest", body)
+			return decisionFingerprint(uuid.MustParse(subject), saga.ResolveCancel, r.Reason)
+		}},
+		resolveSagaEndpoint: {
+			"ResolveRequest",
+			[]string{"resolution", "reason"},
+			map[string]any{"outside_provider": false},
+			func(t *rapid.T, subject string, body []byte) idempotency.Fingerprint {
+				return resolveFingerprint(uuid.MustParse(subject), decodedRequest[api.ResolveRequest](t, s, "ResolveRequest", body))
+			},
+		},
 	}
 }
 
@@ -124,6 +141,13 @@ var values = map[string]*rapid.Generator[any]{
 	}),
 }
 
+// decisions are the fields of decisions, of which some have the names of others.
+var decisions = map[string]*rapid.Generator[any]{
+	"resolution": rapid.SampledFrom([]any{"taken", "nothing_kept", "as_it_is", "given", "not_given"}),
+	"reason":     rapid.StringMatching(`[a-z ]{0,3}[a-z][a-z:,"]{0,3}`).AsAny(), "payment": rapid.StringMatching(`[a-z1:,]{1,4}`).AsAny(),
+	"amount": number(1, 1_000_000), "outside_provider": rapid.Bool().AsAny(),
+}
+
 // patches are the metadata of a patch, in which null removes.
 var patches = rapid.Custom(func(t *rapid.T) any {
 	return anyMap(rapid.MapOfN(text, rapid.OneOf(text.AsAny(), rapid.Just[any](nil)), 1, 4).Draw(t, "patch"))
@@ -132,6 +156,9 @@ var patches = rapid.Custom(func(t *rapid.T) any {
 func valuesOf(endpoint, field string) *rapid.Generator[any] {
 	if endpoint == patchOrderEndpoint {
 		return patches
+	}
+	if known, ok := decisions[field]; ok && isDecision(endpoint) {
+		return known
 	}
 	if known, ok := values[field]; ok {
 		return known

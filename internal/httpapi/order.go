@@ -144,12 +144,12 @@ func (s *server) ListOrders(w http.ResponseWriter, r *http.Request, params api.L
 		filter.Provider = *params.Provider
 	}
 	if params.Cursor != nil {
-		place, err := readOrderCursor(*params.Cursor)
+		at, id, err := readPlace(*params.Cursor)
 		if err != nil {
 			s.fail(w, r, errBadCursor)
 			return
 		}
-		filter.Before = &place
+		filter.Before = &saga.OrderPlace{CreatedAt: at, ID: id}
 	}
 	found, err := s.Store.ListOrders(r.Context(), accountOf(r.Context()), filter)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *server) ListOrders(w http.ResponseWriter, r *http.Request, params api.L
 	for i, one := range found {
 		if i == filter.Limit-1 {
 			last := found[i-1].Order
-			list.NextCursor = new(writeOrderCursor(saga.OrderPlace{CreatedAt: last.CreatedAt, ID: last.ID}))
+			list.NextCursor = new(writePlace(last.CreatedAt, last.ID))
 			break
 		}
 		list.Data = append(list.Data, showOrder(one))
@@ -179,27 +179,27 @@ var errBadCursor = &problem{kind: invalidRequest, detail: "The cursor is none th
 	Parameter: "cursor", Detail: "Send next_cursor of the page before, unchanged.",
 }}}
 
-// A cursor is opaque to clients: the place of the last order of the page before.
-func writeOrderCursor(p saga.OrderPlace) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + " " + p.ID.String()))
+// A cursor is opaque to clients: the place of the last entry of the page before, by its time and its id.
+func writePlace(at time.Time, id uuid.UUID) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + " " + id.String()))
 }
 
 // lastMicrosecond is the end of the year 9999, in microseconds since 1970: a later time is none that this server gave.
 const lastMicrosecond = 253_402_300_799_999_999
 
-func readOrderCursor(cursor string) (saga.OrderPlace, error) {
+func readPlace(cursor string) (at time.Time, id uuid.UUID, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return saga.OrderPlace{}, fmt.Errorf("decode cursor: %w", err)
+		return time.Time{}, uuid.Nil, fmt.Errorf("decode cursor: %w", err)
 	}
-	micros, id, _ := strings.Cut(string(text), " ")
-	at, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil || at < 0 || at > lastMicrosecond {
-		return saga.OrderPlace{}, fmt.Errorf("read cursor's time: %w", errors.Join(err, errBadCursor))
+	micros, name, _ := strings.Cut(string(text), " ")
+	since, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil || since < 0 || since > lastMicrosecond {
+		return time.Time{}, uuid.Nil, fmt.Errorf("read cursor's time: %w", errors.Join(err, errBadCursor))
 	}
-	orderID, err := uuid.Parse(id)
+	id, err = uuid.Parse(name)
 	if err != nil {
-		return saga.OrderPlace{}, fmt.Errorf("read cursor's id: %w", err)
+		return time.Time{}, uuid.Nil, fmt.Errorf("read cursor's id: %w", err)
 	}
-	return saga.OrderPlace{CreatedAt: time.UnixMicro(at), ID: orderID}, nil
+	return time.UnixMicro(since), id, nil
 }

@@ -61,6 +61,10 @@ var (
 	unauthorized = problemType(http.StatusUnauthorized, "unauthorized", "The API key is missing or not valid",
 		"The `Authorization` header has no API key, or one that is unknown or revoked.",
 		"Send `Authorization: Bearer` and a key that `paysaga keys create` gave.")
+	operatorRequired = problemType(http.StatusForbidden, "operator-required", "An operator's key is needed",
+		"The API key belongs to a shop's server, and this call is for the people who decide where no rule does. Nothing was done, and the "+
+			"key was not used.",
+		"Make a key for the person with `paysaga keys create --role operator`, and keep it off the shop's servers.")
 	notFound = problemType(http.StatusNotFound, "not-found", "There is no such thing",
 		"Your account has nothing at this address. Another account's things do not exist for you.",
 		"Check the address and the API key's account.")

@@ -37,6 +37,7 @@ type Store interface {
 	PutMetadata(ctx context.Context, claim saga.Claim, read saga.Saga, metadata map[string]string, answer saga.Answer) error
 	StockStore
 	RefundStore
+	ReviewStore
 }
 
 // StockStore is what the API reads and writes of stock.
@@ -56,11 +57,23 @@ type RefundStore interface {
 	GetRefund(ctx context.Context, accountID string, orderID, refundID uuid.UUID) (saga.Saga, error)
 }
 
+// ReviewStore is what the API reads for operators.
+type ReviewStore interface {
+	// ListReviews gives sagas that have no end yet, the longest unmoved first, with their open findings and without their steps.
+	ListReviews(ctx context.Context, accountID string, filter saga.ReviewFilter) ([]saga.Review, error)
+	GetReview(ctx context.Context, accountID string, key uuid.UUID) (saga.Review, error)
+	ListFindings(ctx context.Context, accountID string, filter saga.FindingFilter) ([]saga.FindingRecord, error)
+	ListAudit(ctx context.Context, accountID string, filter saga.AuditFilter) ([]saga.AuditEntry, error)
+}
+
 // Runner takes orders on, and requests about them; *saga.Runner is one.
 type Runner interface {
 	Start(ctx context.Context, claim saga.Claim, order saga.Order) (saga.Answer, error)
 	Ask(ctx context.Context, claim saga.Claim, order saga.Ref, request saga.Request) (saga.Answer, error)
 	Refund(ctx context.Context, claim saga.Claim, order saga.Ref, amount int64, reason string) (saga.Answer, error)
+	Decide(ctx context.Context, claim saga.Claim, ref saga.Ref, decision saga.Decision) (saga.Answer, error)
+	// Fitting are the decisions that a saga takes as it stands.
+	Fitting(s saga.Saga) []saga.Resolution
 	TakeOver(ctx context.Context, ref saga.Ref, fence int64) (saga.Answer, error)
 }
 
@@ -106,7 +119,7 @@ func New(c Config) (http.Handler, error) {
 	if c.Observe != nil {
 		router.Use(c.Observe(route))
 	}
-	router.Use(s.logRequests, middleware.GetHead, s.catchPanics, s.secureHeaders, s.authenticate)
+	router.Use(s.logRequests, middleware.GetHead, s.catchPanics, s.secureHeaders, s.authenticate, s.operatorsOnly)
 	router.NotFound(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, newProblem(notFound, "There is nothing at this address. The reference is at /docs."))
 	})

@@ -49,7 +49,7 @@ type shop struct {
 	log     *hygiene.Book
 	watch   *telemetry.Telemetry
 
-	merchant, other, operator, revoked string // API keys; other is of another account
+	merchant, other, operator, otherOperator, revoked string // API keys; other ones are of another account
 }
 
 // newShop opens a shop with 100 shirts, 100 mugs and one last piece. Its log is searched for secrets when the test ends.
@@ -168,6 +168,7 @@ func (s *shop) fill(t *testing.T) {
 	s.merchant = s.newKey(t, merchantAccount, account.Merchant)
 	s.other = s.newKey(t, otherAccount, account.Merchant)
 	s.operator = s.newKey(t, merchantAccount, account.Operator)
+	s.otherOperator = s.newKey(t, otherAccount, account.Operator)
 	s.revoked = s.newKey(t, merchantAccount, account.Merchant)
 	s.exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = sha256($1::text::bytea)`, s.revoked)
 	for sku, onHand := range map[string]int64{"TSHIRT-M": 100, "MUG": 100, "LAST-PIECE": 1} {

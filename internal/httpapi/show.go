@@ -62,18 +62,23 @@ func showTimeline(t saga.Timeline) api.Saga {
 	shown := api.Saga{
 		Key: s.Key, State: api.SagaState(s.State), OrderID: s.Order.ID, Generation: s.Generation, Attempts: s.Drives,
 		DeadlineAt: utc(s.DeadlineAt), NextAttemptAt: utc(s.NextAt), CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
-		Steps: []api.Step{}, Findings: []api.Finding{},
-	}
-	for _, step := range s.Steps {
-		shown.Steps = append(shown.Steps, api.Step{
-			Name: string(step.Name), Attempt: step.Attempt, Status: api.StepStatus(step.Status), SubKey: string(step.SubKey),
-			Provider: step.Provider, ProviderReference: step.ProviderReference, Outcome: string(step.Outcome), Code: step.Code,
-			StartedAt: utc(step.StartedAt), FinishedAt: utc(step.FinishedAt), SentCount: step.Sends,
-		})
+		Steps: showSteps(s), Findings: []api.Finding{},
 	}
 	for _, finding := range t.Findings {
 		shown.Findings = append(shown.Findings, api.Finding{
 			ID: finding.ID, Kind: finding.Kind, Detail: finding.Detail, CreatedAt: finding.CreatedAt.UTC(),
+		})
+	}
+	return shown
+}
+
+func showSteps(s saga.Saga) []api.Step {
+	shown := make([]api.Step, 0, len(s.Steps))
+	for _, step := range s.Steps {
+		shown = append(shown, api.Step{
+			Name: string(step.Name), Attempt: step.Attempt, Status: api.StepStatus(step.Status), SubKey: string(step.SubKey),
+			Provider: step.Provider, ProviderReference: step.ProviderReference, Outcome: string(step.Outcome), Code: step.Code,
+			StartedAt: utc(step.StartedAt), FinishedAt: utc(step.FinishedAt), SentCount: step.Sends,
 		})
 	}
 	return shown

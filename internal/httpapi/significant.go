@@ -28,6 +28,9 @@ func Operations() []Operation {
 		{cancelOrderEndpoint, nil, nil},
 		{createRefundEndpoint, []string{"amount", "reason"}, nil},
 		{patchOrderEndpoint, []string{"metadata"}, nil},
+		{retrySagaEndpoint, []string{"reason"}, nil},
+		{resolveSagaEndpoint, []string{"resolution", "reason", "payment", "amount", "outside_provider"}, nil},
+		{cancelSagaEndpoint, []string{"reason"}, nil},
 		{putStockEndpoint, []string{"on_hand"}, nil},
 	}
 }

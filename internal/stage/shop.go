@@ -93,6 +93,12 @@ func (f *front) Refund(ctx context.Context, claim saga.Claim, order saga.Ref, am
 	return f.current.Load().runner.Refund(ctx, claim, order, amount, reason)
 }
 
+func (f *front) Decide(ctx context.Context, claim saga.Claim, ref saga.Ref, decision saga.Decision) (saga.Answer, error) {
+	return f.current.Load().runner.Decide(ctx, claim, ref, decision)
+}
+
+func (f *front) Fitting(s saga.Saga) []saga.Resolution { return f.current.Load().runner.Fitting(s) }
+
 func (f *front) TakeOver(ctx context.Context, ref saga.Ref, fence int64) (saga.Answer, error) {
 	return f.current.Load().runner.TakeOver(ctx, ref, fence)
 }
