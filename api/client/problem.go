@@ -27,6 +27,7 @@ const (
 	CaptureRefused     ProblemType = "capture-refused"
 	RefundRefused      ProblemType = "refund-refused"
 	AuthorizationEnded ProblemType = "authorization-ended"
+	StepRefused        ProblemType = "step-refused"
 )
 
 // These say that the order does not stand as the request supposes. Read it.
@@ -63,6 +64,7 @@ const (
 // final are the refusals that a key keeps. The reuse of a key and an expired one are none: there may be an order under it.
 var final = []ProblemType{
 	PaymentDeclined, OutOfStock, PaymentRejected, OrderUndone, ContinueRefused, CaptureRefused, RefundRefused, AuthorizationEnded,
+	StepRefused,
 }
 
 // passing are the conflicts that end by themselves.
