@@ -32,7 +32,8 @@ func newSandboxCommand() *cobra.Command {
   /_sandbox/faults      POST what should go wrong, DELETE to end it
   /_sandbox/payments/ID/approve, refuse, settle, fail   POST: play the customer or the bank
   /_sandbox/refunds/ID/settle, fail                     POST: play the bank
-  /_sandbox/webhooks    GET or POST where signed webhooks go and how; POST /_sandbox/webhooks/flush sends what waits
+  /_sandbox/webhooks    GET or POST where signed webhooks go and how; POST /_sandbox/webhooks/flush sends what waits,
+                        …/resend what was accepted since a time
   /_sandbox/clock, /_sandbox/settings, /_sandbox/reset  POST: move its clock, set its delays, forget everything
 
 Webhooks go where --webhook says, for each provider once, signed with what paysaga has as STRIPE_WEBHOOK_SECRETS,

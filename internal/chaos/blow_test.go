@@ -184,7 +184,7 @@ func (s *system) deal(ctx context.Context, b blow) error {
 	case blowRoll:
 		return s.roll(ctx)
 	case blowDatabase:
-		return s.crashDatabase(ctx, b.length)
+		return s.crashDatabase(ctx, func() error { sleep(ctx, b.length); return nil })
 	case blowOutage, blowErrors:
 		s.outage(ctx, b)
 	case blowCut:

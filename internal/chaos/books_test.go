@@ -89,10 +89,7 @@ func (s *system) gather(customers *shops) books {
 	b.events = read[lostEvent](s, `
 		SELECT provider, event_id, type, about, status, last_error FROM webhook_events
 		WHERE status <> 'applied' AND NOT (status = 'unmatched' AND about = 'other')`)
-	b.stock = read[keptStock](s, `
-		SELECT sku, on_hand, reserved, (SELECT COALESCE(sum(i.quantity), 0)::bigint FROM order_items i
-			JOIN orders o ON o.account_id = i.account_id AND o.id = i.order_id
-			WHERE i.account_id = s.account_id AND i.sku = s.sku AND o.status = 'confirmed') FROM stock s ORDER BY sku`)
+	b.stock = s.stock()
 	type number struct{ N int }
 	b.held = read[number](s, `SELECT count(*) FROM reservations WHERE status = 'held'`)[0].N
 	b.open = read[number](s, `SELECT count(*) FROM idempotency_keys WHERE status = 'PROCESSING'`)[0].N
@@ -110,12 +107,30 @@ func (s *system) gather(customers *shops) books {
 	return b
 }
 
+func (s *system) stock() []keptStock {
+	s.t.Helper()
+	return read[keptStock](s, `
+		SELECT sku, on_hand, reserved, (SELECT COALESCE(sum(i.quantity), 0)::bigint FROM order_items i
+			JOIN orders o ON o.account_id = i.account_id AND o.id = i.order_id
+			WHERE i.account_id = s.account_id AND i.sku = s.sku AND o.status = 'confirmed') FROM stock s ORDER BY sku`)
+}
+
+// orderOf is the order that a payment was made for. Its id is the saga's key, which every payment carries: alone, or as the beginning of
+// the reference that Adyen gets.
+func orderOf(charge sandbox.Charge) uuid.UUID {
+	text, _, _ := strings.Cut(charge.Reference, "_")
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return uuid.Nil
+	}
+	return id
+}
+
 // readLedger files the providers' charges under the orders that they are for.
 func (b *books) readLedger(provider *sandbox.Server) {
 	for _, charge := range provider.Ledger() {
-		text, _, _ := strings.Cut(charge.Reference, "_")
-		id, err := uuid.Parse(text)
-		if _, known := b.orders[id]; err != nil || !known {
+		id := orderOf(charge)
+		if _, known := b.orders[id]; !known {
 			b.strangers = append(b.strangers, charge)
 			continue
 		}

@@ -250,14 +250,16 @@ func connectionConfig(url string) *pgx.ConnConfig {
 	return config
 }
 
-// crashDatabase stops PostgreSQL at once and starts it again after a pause.
-func (s *system) crashDatabase(ctx context.Context, pause time.Duration) error {
+// crashDatabase stops PostgreSQL at once and starts it again after something.
+func (s *system) crashDatabase(ctx context.Context, meanwhile func() error) error {
 	s.database.Lock()
 	defer s.database.Unlock()
 	if err := s.postgres.Crash(); err != nil {
 		return err
 	}
-	sleep(ctx, pause)
+	if err := meanwhile(); err != nil {
+		return err
+	}
 	return s.postgres.Restart(ctx)
 }
 

@@ -70,7 +70,7 @@
 //
 // GET /_sandbox/ledger, GET /_sandbox/requests, GET|POST|DELETE /_sandbox/faults, POST /_sandbox/divergence,
 // POST /_sandbox/payments/{id}/{approve|refuse|settle|fail}, POST /_sandbox/refunds/{id}/{settle|fail},
-// GET|POST /_sandbox/webhooks, POST /_sandbox/webhooks/flush, GET /_sandbox/paypal-root.pem,
+// GET|POST /_sandbox/webhooks, POST /_sandbox/webhooks/flush, POST /_sandbox/webhooks/resend {"since"}, GET /_sandbox/paypal-root.pem,
 // POST /_sandbox/clock {"advance_ms"}, POST /_sandbox/settings {"search_delay_ms","settle_after_ms"},
 // POST /_sandbox/reset, GET /healthz.
 //

@@ -31,6 +31,12 @@ type parcel struct {
 	attempts int
 }
 
+// delivery is a webhook that was accepted.
+type delivery struct {
+	hook webhook
+	at   time.Time // by the machine's clock
+}
+
 // WebhookStatus is how a provider's webhooks are sent and what has become of them.
 type WebhookStatus struct {
 	WebhookTarget
@@ -57,6 +63,7 @@ type outbox struct {
 	mu      sync.Mutex
 	status  WebhookStatus
 	waiting []parcel
+	sent    []delivery // the last ones, oldest first
 	working bool
 	wake    chan struct{}
 }
@@ -124,7 +131,7 @@ func (o *outbox) show() WebhookStatus {
 func (o *outbox) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting = nil
+	o.waiting, o.sent = nil, nil
 	o.status.Delivered, o.status.Lost, o.status.Abandoned = 0, 0, 0
 }
 
@@ -235,6 +242,7 @@ func (o *outbox) deliver(ctx context.Context, one parcel) {
 	switch {
 	case err == nil:
 		o.status.Delivered++
+		o.remember(one.hook)
 		return
 	case one.attempts >= maxWebhookAttempts:
 		o.status.Abandoned++
@@ -243,6 +251,29 @@ func (o *outbox) deliver(ctx context.Context, one parcel) {
 		o.enqueue(one)
 	}
 	o.log.Debug("webhook not delivered", "provider", o.provider, "attempts", one.attempts, "error", err)
+}
+
+// remember keeps a webhook that was accepted, to be sent again on request. It runs under mu.
+func (o *outbox) remember(hook webhook) {
+	if len(o.sent) >= maxWaitingWebhooks {
+		o.sent[0] = delivery{} // let the backing array not keep it
+		o.sent = o.sent[1:]
+	}
+	o.sent = append(o.sent, delivery{hook, time.Now()})
+}
+
+// resend lets all that was accepted since a time wait once more, and tells how many that are.
+func (o *outbox) resend(since time.Time) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	count := 0
+	for _, each := range o.sent {
+		if !each.at.Before(since) {
+			o.enqueue(parcel{hook: each.hook, due: time.Now()})
+			count++
+		}
+	}
+	return count
 }
 
 // errNotAccepted: the shop answered, but not with what tells the provider that it has the webhook.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // SetWebhookTarget says where a provider's webhooks go from now on.
@@ -44,6 +45,16 @@ func (s *Server) FlushWebhooks(ctx context.Context) {
 	}
 }
 
+// ResendWebhooks sends every webhook once more that was accepted since a time, as providers do on request: for a shop that has lost what
+// it was told. At most the last 20,000 of each provider are there to be sent. It returns how many they are, before they are sent.
+func (s *Server) ResendWebhooks(since time.Time) int {
+	count := 0
+	for _, provider := range knownProviders {
+		count += s.outboxes[provider].resend(since)
+	}
+	return count
+}
+
 // Webhooks is how each provider's webhooks are sent and what has become of them.
 func (s *Server) Webhooks() []WebhookStatus {
 	all := make([]WebhookStatus, 0, len(knownProviders))
@@ -63,7 +74,17 @@ func (s *Server) webhookRoutes(mux *http.ServeMux) {
 		s.FlushWebhooks(r.Context())
 		show(w, r)
 	})
+	mux.HandleFunc("POST /_sandbox/webhooks/resend", s.resendWebhooks)
 	mux.HandleFunc("GET /_sandbox/paypal-root.pem", s.showRootCertificate)
+}
+
+func (s *Server) resendWebhooks(w http.ResponseWriter, r *http.Request) {
+	var wanted struct {
+		Since time.Time `json:"since"`
+	}
+	if s.readControl(w, r, &wanted) {
+		s.reply(w, http.StatusOK, map[string]int{"resent": s.ResendWebhooks(wanted.Since)})
+	}
 }
 
 func (s *Server) setWebhooks(w http.ResponseWriter, r *http.Request) {
