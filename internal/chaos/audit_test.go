@@ -13,7 +13,7 @@ import (
 const auditSchema = `
 CREATE SCHEMA chaos;
 CREATE TABLE chaos.writes (
-	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, who text NOT NULL DEFAULT current_setting('chaos.life', true),
+	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, who text NOT NULL DEFAULT COALESCE(current_setting('chaos.life', true), 'nobody'),
 	what text NOT NULL, key text NOT NULL, fence_before bigint NOT NULL, fence bigint NOT NULL, before text NOT NULL, after text NOT NULL);
 CREATE FUNCTION chaos.note_saga() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	INSERT INTO chaos.writes (what, key, fence_before, fence, before, after) VALUES ('saga',
