@@ -224,6 +224,11 @@ func (s *street) client(t testing.TB, apiKey string) *client.Client {
 func (s *street) again(ctx context.Context, one *intent, apiKey string, to *server) (told, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
+	return s.ask(ctx, one, apiKey, to)
+}
+
+// ask sends an intent's request to a server as long as the context allows.
+func (s *street) ask(ctx context.Context, one *intent, apiKey string, to *server) (told, error) {
 	request, err := http.NewRequestWithContext(ctx, one.method, "http://"+to.front.address()+one.path, bytes.NewReader(one.body))
 	if err != nil {
 		return told{}, err
@@ -278,6 +283,14 @@ func refusal(err error) client.ProblemType {
 		return problem.Type
 	}
 	return ""
+}
+
+func encode(body any) []byte {
+	content, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // it is the test's own
+	}
+	return content
 }
 
 // instanceOf is the order that a refusal left behind.

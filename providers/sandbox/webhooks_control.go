@@ -74,11 +74,11 @@ func (s *Server) webhookRoutes(mux *http.ServeMux) {
 		s.FlushWebhooks(r.Context())
 		show(w, r)
 	})
-	mux.HandleFunc("POST /_sandbox/webhooks/resend", s.resendWebhooks)
+	mux.HandleFunc("POST /_sandbox/webhooks/resend", s.sendAgain)
 	mux.HandleFunc("GET /_sandbox/paypal-root.pem", s.showRootCertificate)
 }
 
-func (s *Server) resendWebhooks(w http.ResponseWriter, r *http.Request) {
+func (s *Server) sendAgain(w http.ResponseWriter, r *http.Request) {
 	var wanted struct {
 		Since time.Time `json:"since"`
 	}
