@@ -194,7 +194,7 @@ func (r *replay) play(ctx context.Context, worlds *worlds, o replayOptions) erro
 	if o.verbose {
 		r.Timeline = result.Timeline
 	}
-	if !o.update || len(failures) > 0 || result.Differences == "" {
+	if !o.update || len(failures) > 0 || result.Differences == "" && !r.fixture.ExpectsNothing() {
 		return nil
 	}
 	updated, err := fixture.Updated(r.text, r.fixture, result)

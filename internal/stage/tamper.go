@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -24,6 +25,31 @@ type tamper struct {
 	mu        sync.Mutex
 	overtakes bool // of the next answer
 	lies      []*Lie
+	met       map[Met]int
+}
+
+// Met is an outcome that a call of a saga met.
+type Met struct {
+	Call    saga.Call
+	Outcome providers.OutcomeKind
+}
+
+// note counts what a call met.
+func (t *tamper) note(call saga.Call, outcome providers.Outcome) providers.Outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.met == nil {
+		t.met = map[Met]int{}
+	}
+	t.met[Met{call, outcome.Kind}]++
+	return outcome
+}
+
+// Met counts what calls met, in all plays of this stage.
+func (s *Stage) Met() map[Met]int {
+	s.tamper.mu.Lock()
+	defer s.tamper.mu.Unlock()
+	return maps.Clone(s.tamper.met)
 }
 
 func (t *tamper) clear() {
@@ -119,7 +145,7 @@ func (p tampered) overtake(outcome providers.Outcome) providers.Outcome {
 func (p tampered) answer(call saga.Call, send func() providers.Outcome) providers.Outcome {
 	lie := p.stage.tamper.lie(call)
 	if lie == nil {
-		return p.overtake(send())
+		return p.overtake(p.stage.tamper.note(call, send()))
 	}
 	told := lie.Outcome
 	if !lie.Unsent {
@@ -127,7 +153,7 @@ func (p tampered) answer(call saga.Call, send func() providers.Outcome) provider
 			told.Reference = truth.Reference
 		}
 	}
-	return p.overtake(told)
+	return p.overtake(p.stage.tamper.note(call, told))
 }
 
 // Charge may not be answered as it was.
@@ -149,9 +175,9 @@ func (p tampered) Capture(ctx context.Context, request providers.CaptureRequest)
 func (p tampered) Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome {
 	lie := p.stage.tamper.lie(saga.CallLookup)
 	if lie == nil {
-		return p.Provider.Lookup(ctx, request) // changes nothing, so no webhook overtakes it
+		return p.stage.tamper.note(saga.CallLookup, p.Provider.Lookup(ctx, request)) // changes nothing, so no webhook overtakes it
 	}
-	return lie.Outcome
+	return p.stage.tamper.note(saga.CallLookup, lie.Outcome)
 }
 
 // Void may not be answered as it was.
@@ -168,7 +194,7 @@ func (p tampered) Refund(ctx context.Context, request providers.RefundRequest) p
 func (p tampered) LookupRefund(ctx context.Context, request providers.RefundLookupRequest) providers.Outcome {
 	lie := p.stage.tamper.lie(saga.CallCheckRefund)
 	if lie == nil {
-		return p.Provider.LookupRefund(ctx, request)
+		return p.stage.tamper.note(saga.CallCheckRefund, p.Provider.LookupRefund(ctx, request))
 	}
-	return lie.Outcome
+	return p.stage.tamper.note(saga.CallCheckRefund, lie.Outcome)
 }

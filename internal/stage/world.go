@@ -22,7 +22,9 @@ type World struct {
 
 	stage                  *Stage
 	began                  time.Time
-	toldCalls, toldChanges int      // how many of each News has told of
+	toldCalls, toldChanges int // how many of each News has told of
+	doomed                 int // servers that will die like the one before
+	doom                   func()
 	wrong                  []string // what the shop was answered otherwise than before
 }
 
@@ -39,6 +41,7 @@ func (w *World) Open(f *fixture.Fixture) {
 	w.Flow = nil
 	fresh := w.stage.Fresh(w.stage.Reporter)
 	fresh.PutStock(f.Stock)
+	w.doomed = 0
 	w.wrong, w.toldCalls, w.toldChanges = nil, 0, 0
 	w.Flow = fresh.NewFlowOf(bodyOf(fresh, f.Order))
 	w.began = fresh.Now()
@@ -190,7 +193,22 @@ func (w *World) Deadline() {
 }
 
 // Crash lets the server die at one of its writes.
-func (w *World) Crash(at fixture.Break) { w.Server.DieAt(int(at.Write), at.When == "after") }
+func (w *World) Crash(at fixture.Break) {
+	w.doomed, w.doom = max(1, int(at.Servers))-1, func() { w.Server.DieAt(int(at.Write), at.When == "after") }
+	w.doom()
+}
+
+// revive puts another server in place of one that has died. It can be doomed as well.
+func (w *World) revive() {
+	if !w.Server.Dead() {
+		return
+	}
+	w.Flow.revive()
+	if w.doomed > 0 {
+		w.doomed--
+		w.doom()
+	}
+}
 
 // Cut breaks the server's connection to the database at one of its writes.
 func (w *World) Cut(at fixture.Break) { w.Server.CutAt(int(at.Write), at.When == "after") }
