@@ -194,9 +194,14 @@ func (r *replay) play(ctx context.Context, worlds *worlds, o replayOptions) erro
 	if o.verbose {
 		r.Timeline = result.Timeline
 	}
-	if !o.update || len(failures) > 0 || result.Differences == "" && !r.fixture.ExpectsNothing() {
+	if differs := result.Differences != "" || r.fixture.ExpectsNothing(); !o.update || len(failures) > 0 || !differs {
 		return nil
 	}
+	return r.update(result)
+}
+
+// update writes what was got into the file.
+func (r *replay) update(result fixture.Result) error {
 	updated, err := fixture.Updated(r.text, r.fixture, result)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.File, err)
