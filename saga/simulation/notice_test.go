@@ -32,7 +32,7 @@ func (w *world) send(provider string, n providers.Notice) {
 	if w.plan.Wild {
 		delay = w.spread(10*time.Millisecond, 6*time.Hour, "mail", n.ID)
 		copies = 1 + int(w.unit("copies", n.ID)*2.5)
-		if n.Outcome == nil && w.unit("lost", n.ID) < 0.2 {
+		if mayBeLost(n) && w.unit("lost", n.ID) < 0.2 {
 			w.seen.add("notice", "lost")
 			copies = 0
 		}
@@ -40,7 +40,7 @@ func (w *world) send(provider string, n providers.Notice) {
 	for _, e := range w.plan.Events {
 		if e.What == noticeLate && e.Nth == w.notices {
 			delay = time.Duration(e.For)
-			if e.For == 0 && n.Outcome == nil {
+			if e.For == 0 && mayBeLost(n) {
 				w.seen.add("notice", "lost")
 				copies = 0
 			}
@@ -56,6 +56,12 @@ func (w *world) send(provider string, n providers.Notice) {
 			w.deliver(d)
 		})
 	}
+}
+
+// mayBeLost tells a notice that is only a hint, about what is looked up sooner or later. That a refund has come back nobody would find
+// out.
+func mayBeLost(n providers.Notice) bool {
+	return n.Outcome == nil && !(n.About == providers.AboutRefund && n.Type == string(providers.Declined))
 }
 
 // deliver has a server bring a notice to its saga.

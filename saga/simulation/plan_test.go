@@ -76,6 +76,8 @@ const (
 	reuseKey      what = "reuse of a key"
 	customerActs  what = "customer"
 	bankDecides   what = "bank"
+	refundBounces what = "bounce"   // of request Of, if it was given
+	operatorActs  what = "operator" // decides what is in review, and gives a push (Details) to all else
 	callFails     what = "fault"
 	serverDies    what = "crash" // Fault says whether before or after the boundary
 	serverStops   what = "stop"  // as it is told to, within For
@@ -155,6 +157,9 @@ func newPlan(seed uint64) plan {
 		d.order(i)
 	}
 	d.faults()
+	if d.one(4) {
+		d.add(event{What: operatorActs, At: d.near(), Details: pick(&d, []string{"", "", string(saga.ResolveRetry), string(saga.ResolveRetry), string(saga.ResolveCancel)})})
+	}
 	slices.SortStableFunc(d.plan.Events, func(a, b event) int { return int(a.At - b.At) })
 	for i := range d.plan.Events { // what a repeat is of keeps its number
 		d.plan.Events[i].Server = 1 + d.IntN(d.plan.Servers)
@@ -195,6 +200,9 @@ func (d *draw) order(i int) {
 	}
 	for range 1 + d.IntN(2) {
 		o.Ways = append(o.Ways, pick(d, []bank.Way{bank.Pays, bank.Pays, bank.Asks, bank.Asks, bank.Declines, bank.Moves, bank.Rejects}))
+		if d.one(40) {
+			o.Ways[len(o.Ways)-1] = bank.Short
+		}
 	}
 	d.plan.Orders = append(d.plan.Orders, o)
 	placed := d.request(event{What: placeOrder, Order: i, At: d.within(d.plan.Span / 10)})
@@ -233,7 +241,12 @@ func (d *draw) follow(i int, o orderPlan, at span) {
 		e.Amount = pick(d, []int64{0, o.amount() / 4, o.amount() / 2, o.amount(), o.amount() + 1})
 	default: // a cancel says nothing more
 	}
-	d.request(e)
+	e = d.request(e)
+	if e.What == askRefund && d.one(4) {
+		const days = span(3 * 24 * time.Hour) // banks are not quicker; by then the refund is known, or is only looked up
+		bounce := d.add(event{What: refundBounces, Order: i, Of: e.ID, At: e.At + days + d.short()})
+		d.plan.Span = max(d.plan.Span, bounce.At+span(time.Minute))
+	}
 }
 
 // request adds a request and its repeats.
@@ -325,6 +338,12 @@ func (p plan) words(e event) string {
 		if words := tell(e); words != "" {
 			return words
 		}
+	}
+	if e.What == refundBounces {
+		return fmt.Sprintf("the customer's bank sends the refund of request %d back", e.Of)
+	}
+	if e.What == operatorActs {
+		return "an operator decides about what is in review; to all other sagas: " + cmp.Or(e.Details, "nothing")
 	}
 	pays := map[bool]string{true: "pays", false: "does not pay"}[e.Good]
 	if e.What == customerActs {

@@ -42,12 +42,13 @@ type request struct {
 
 // result is how one try ended.
 type result struct {
-	name    string
-	request *request
-	notice  *delivery
-	result  idempotency.Result
-	ref     saga.Ref
-	err     error
+	name     string
+	request  *request
+	notice   *delivery
+	decision *decision
+	result   idempotency.Result
+	ref      saga.Ref
+	err      error
 }
 
 // secret is a part of what must not be in any log.
@@ -176,11 +177,14 @@ func (w *world) settleTries() {
 	w.finished = nil
 	w.mutex.Unlock()
 	for _, r := range sorted(finished, func(r result) string { return r.name }) {
-		if r.notice != nil {
+		switch {
+		case r.notice != nil:
 			w.delivered(r)
-			continue
+		case r.decision != nil:
+			w.decided(r)
+		default:
+			w.tried(r)
 		}
-		w.tried(r)
 	}
 }
 
@@ -296,6 +300,21 @@ func (w *world) decide(e event) {
 	}
 }
 
+// bounce has a refund come back.
+func (w *world) bounce(e event) {
+	for _, r := range w.requests {
+		if r.ID != e.Of {
+			continue
+		}
+		key := saga.SubKey(derived(endpointOf[askRefund], r.key), saga.StepRefund, 1)
+		for _, kind := range bank.Kinds() {
+			if w.banks[kind].Bounce(key) {
+				w.seen.add("event", "bounce")
+			}
+		}
+	}
+}
+
 // happen lets an event of the plan happen.
 func (w *world) happen(e event) {
 	w.say(fmt.Sprintf("%d: %s", e.ID, w.plan.words(e)))
@@ -307,6 +326,13 @@ func (w *world) happen(e event) {
 		return
 	case repeatRequest, reuseKey:
 		w.again(e)
+		return
+	case refundBounces:
+		w.bounce(e)
+		return
+	case operatorActs:
+		w.seen.add("event", "operator")
+		w.operator(saga.Resolution(e.Details))
 		return
 	case customerActs:
 		w.customer(e)

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"paysaga/saga"
 )
 
 var (
@@ -225,18 +227,20 @@ func TestBatchIsNotVacuous(t *testing.T) {
 var mustMeet = map[string][]string{
 	"state": {
 		"order charging", "order awaiting", "order completed", "order compensating", "order rolled_back", "order needs_review",
-		"refund refunding", "refund completed",
+		"refund refunding", "refund completed", "refund rolled_back",
 	},
 	"fault": {
 		string(lostBefore), string(lostAfter), string(errorBefore), string(errorAfter), string(finalBefore), string(finalAfter),
 		string(replayed), string(busy), string(unreachable), string(refused), string(mismatch),
 	},
 	"event": {
-		"crash before", "crash after", "freeze", "stop", "database down", "partition", "clock", "hold ends", "bank decides", "repeat",
+		"crash before", "crash after", "freeze", "stop", "database down", "partition", "clock", "hold ends", "bank decides", "repeat", "bounce", "operator",
 	},
-	"notice": {"doubled", "lost", "applied"},
-	"lease":  {"begin", "ask", "claim", "seize", "take over", "lost"},
-	"client": {"answer 200", "answer 201", "answer 202", "answer 402", "answer 422", "replay", "mismatch", "in progress"},
+	"notice":   {"doubled", "lost", "applied"},
+	"lease":    {"begin", "ask", "claim", "seize", "take over", "lost"},
+	"finding":  {saga.FindingAmountMismatch, saga.FindingRefusedAfterSend, saga.FindingUnexpectedOutcome},
+	"decision": {"nothing_kept taken", "cancel taken", "not_given taken"},
+	"client":   {"answer 200", "answer 201", "answer 202", "answer 402", "answer 422", "replay", "mismatch", "in progress"},
 }
 
 // The same plan gives the same run, in each detail, on any number of cores.

@@ -41,6 +41,8 @@ type world struct {
 	identical map[string]int // calls with the same name
 	requests  []*request
 	notices   int
+	decisions int
+	reviews   int
 	digest    uint64
 	steps     int
 	downSince time.Time
@@ -192,6 +194,9 @@ func (w *world) loop() {
 		w.planLooks()
 		if w.agenda.Len() == 0 {
 			if w.active == 0 {
+				if w.reviewed() {
+					continue
+				}
 				break
 			}
 			w.sleep(time.Minute) // somebody waits for a timer of its own
@@ -213,6 +218,20 @@ func (w *world) loop() {
 	if w.check.violation == nil {
 		w.check.end()
 	}
+}
+
+// mostReviews is how often an operator looks at what is left for a person when all else has come to rest.
+const mostReviews = 4
+
+// reviewed has the operator decide about the sagas in review. It tells whether there were any, and hope.
+func (w *world) reviewed() bool {
+	inReview := slices.ContainsFunc(w.memory.inOrder, func(row *sagaRow) bool { return row.saga.State == saga.NeedsReview })
+	if w.reviews++; !inReview || w.reviews > mostReviews {
+		return false
+	}
+	w.check.reviews()
+	w.operator("")
+	return true
 }
 
 // sleep lets time pass, until something comes up.

@@ -54,6 +54,7 @@ const (
 	Asks     Way = "asks" // the customer must act
 	Declines Way = "declines"
 	Moves    Way = "moves" // the bank takes its time
+	Short    Way = "short" // it takes or holds less than was asked for
 	Rejects  Way = "rejects"
 )
 
@@ -78,13 +79,14 @@ type Bank struct {
 	windows  providers.Windows
 	payments []*Payment
 	answers  map[providers.SubKey]*modification
+	given    map[providers.SubKey]func(reference string) // takes a refund back
 	ledger   []Entry
 	notices  int
 }
 
 // New opens a bank.
 func New(kind Kind, world World) *Bank {
-	return &Bank{World: world, kind: kind, windows: kind.Windows(), answers: map[providers.SubKey]*modification{}}
+	return &Bank{World: world, kind: kind, windows: kind.Windows(), answers: map[providers.SubKey]*modification{}, given: map[providers.SubKey]func(string){}}
 }
 
 // Movement is what happened to money.
@@ -96,6 +98,7 @@ const (
 	Released Movement = "released" // let go of without being taken
 	Taken    Movement = "taken"    // from a hold, or at once
 	Returned Movement = "returned" // given back after it was taken
+	Bounced  Movement = "bounced"  // came back from the customer's bank after it was given back
 )
 
 // Entry is one movement of money: a line of the ledger.

@@ -11,7 +11,7 @@ import (
 type modification struct {
 	at     time.Time
 	answer providers.Outcome
-	refund *providers.Outcome // how a refund ended; nil while nobody knows, and for others
+	refund *providers.Outcome // how a refund stands, where it can be asked; nil for others
 }
 
 // modify carries a modification out at once, or accepts it; the same key does not do so twice while the bank remembers it.
@@ -26,7 +26,7 @@ func (b *Bank) modify(
 		m.answer = work()
 		if m.answer.Kind != providers.Busy {
 			m.answer.Reference = reference(about, p, key)
-			m.refund = &m.answer
+			m.refund = new(m.answer)
 			b.answers[key] = m
 		}
 		return m.answer
@@ -104,6 +104,17 @@ func (b *Bank) close(p *Payment, r providers.VoidRequest) providers.Outcome {
 	return providers.Outcome{Kind: providers.Succeeded}
 }
 
+// Undo is what a person does on the provider's own pages: nothing of a payment is held or kept afterwards.
+func (b *Bank) Undo(p *Payment) {
+	b.release(p, "")
+	if p.Taken > p.Returned {
+		b.record(Returned, p, "", p.Taken-p.Returned)
+	}
+	if p.Returned = p.Taken; p.Taken == 0 {
+		p.State = Gone
+	}
+}
+
 // Refund gives money back that was taken.
 func (b *Bank) Refund(r providers.RefundRequest) providers.Outcome {
 	p := b.find(r.Reference, "")
@@ -116,8 +127,32 @@ func (b *Bank) Refund(r providers.RefundRequest) providers.Outcome {
 		}
 		p.Returned += r.Money.Amount
 		b.record(Returned, p, r.Key, r.Money.Amount)
+		b.given[r.Key] = func(reference string) {
+			p.Returned -= r.Money.Amount
+			b.record(Bounced, p, r.Key, r.Money.Amount)
+			b.announce(providers.AboutRefund, r.Key, p, reference, bounced)
+		}
 		return providers.Outcome{Kind: providers.Succeeded, Money: r.Money}
 	})
+}
+
+// bounced is how a refund stands that the customer's bank did not take.
+var bounced = providers.Outcome{Kind: providers.Declined, Code: "bounced", Decline: &providers.Decline{Code: "bounced"}}
+
+// Bounce has the customer's bank send back a refund that was given, once. It tells whether there was one.
+func (b *Bank) Bounce(key providers.SubKey) bool {
+	undo, m := b.given[key], b.answers[key]
+	if undo == nil || m == nil {
+		return false
+	}
+	delete(b.given, key)
+	if m.refund != nil {
+		told := bounced
+		told.Reference = m.answer.Reference
+		m.refund = &told
+	}
+	undo(m.answer.Reference)
+	return true
 }
 
 // LookupRefund tells how a refund stands.

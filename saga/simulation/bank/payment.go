@@ -116,14 +116,17 @@ func (b *Bank) Charge(r providers.ChargeRequest) providers.Outcome {
 	if way == Rejects {
 		return providers.Outcome{Kind: providers.Rejected, Code: "invalid"}
 	}
-	now := b.Now()
+	now, money := b.Now(), r.Money
+	if way == Short {
+		money.Amount--
+	}
 	p := &Payment{
-		Key: r.Key, Reference: fmt.Sprintf("%s_%d", b.kind, len(b.payments)+1), Manual: r.ManualCapture, Money: r.Money, MadeAt: now,
+		Key: r.Key, Reference: fmt.Sprintf("%s_%d", b.kind, len(b.payments)+1), Manual: r.ManualCapture, Money: money, MadeAt: now,
 		FoundAt: now.Add(b.Lag(r.Key)), State: Waiting,
 	}
 	b.payments = append(b.payments, p)
 	switch way {
-	case Pays:
+	case Pays, Short:
 		b.pay(p)
 	case Moves:
 		p.State = Moving
