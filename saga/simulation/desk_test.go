@@ -52,23 +52,44 @@ func (d *desk) Load(ctx context.Context, ref saga.Ref) (saga.Saga, error) {
 	return ask(ctx, d, "load", ref.Key.String(), func(m *memory) (saga.Saga, error) { return m.Load(ctx, ref) })
 }
 
-// Seize and TakeOver are a write and a read, between which something can happen.
+// Seize, TakeOver and ClaimDue are a write and a read, between which something can happen: as in internal/postgres, what is read must
+// have the fence that was taken.
 func (d *desk) Seize(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) (saga.Saga, error) {
 	if _, err := ask(ctx, d, "seize", ref.Key.String(), func(m *memory) (saga.Saga, error) { return m.Seize(ctx, ref, fence, lease) }); err != nil {
 		return saga.Saga{}, err
 	}
-	return d.Load(ctx, ref)
+	return d.loadHeld(ctx, ref, fence+1)
 }
 
 func (d *desk) TakeOver(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) (saga.Saga, error) {
 	if _, err := ask(ctx, d, "take over", ref.Key.String(), func(m *memory) (saga.Saga, error) { return m.TakeOver(ctx, ref, fence, lease) }); err != nil {
 		return saga.Saga{}, err
 	}
-	return d.Load(ctx, ref)
+	return d.loadHeld(ctx, ref, fence+1)
+}
+
+func (d *desk) loadHeld(ctx context.Context, ref saga.Ref, fence int64) (saga.Saga, error) {
+	held, err := d.Load(ctx, ref)
+	if err == nil && held.Lease.Fence != fence {
+		return saga.Saga{}, saga.ErrLeaseLost
+	}
+	return held, err
 }
 
 func (d *desk) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]saga.Saga, error) {
-	return ask(ctx, d, "claim", "", func(m *memory) ([]saga.Saga, error) { return m.ClaimDue(ctx, limit, lease) })
+	taken, err := ask(ctx, d, "claim", "", func(m *memory) ([]saga.Saga, error) { return m.ClaimDue(ctx, limit, lease) })
+	if err != nil || len(taken) == 0 {
+		return nil, err
+	}
+	return ask(ctx, d, "load claimed", taken[0].Key.String(), func(m *memory) (held []saga.Saga, err error) {
+		for _, s := range taken {
+			read, err := m.Load(ctx, saga.Ref{AccountID: s.AccountID, Key: s.Key})
+			if err == nil && read.Lease.Fence == s.Lease.Fence {
+				held = append(held, read)
+			}
+		}
+		return held, nil
+	})
 }
 
 func (d *desk) Renew(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) error {

@@ -61,7 +61,7 @@ func (w *world) send(provider string, n providers.Notice) {
 // mayBeLost tells a notice that is only a hint, about what is looked up sooner or later. That a refund has come back nobody would find
 // out.
 func mayBeLost(n providers.Notice) bool {
-	return n.Outcome == nil && !(n.About == providers.AboutRefund && n.Type == string(providers.Declined))
+	return n.Outcome == nil && (n.About != providers.AboutRefund || n.Type != string(providers.Declined))
 }
 
 // deliver has a server bring a notice to its saga.

@@ -17,6 +17,7 @@ type plan struct {
 	Seed    uint64      `json:"seed"` // of how long calls take, and of how notices come
 	Servers int         `json:"servers"`
 	Stock   int64       `json:"stock"`
+	Look    span        `json:"look"`           // how often a recovery looks for what is due
 	Span    span        `json:"span"`           // after which all comes to rest
 	Slow    bool        `json:"slow,omitempty"` // calls can take longer than anybody waits
 	Wild    bool        `json:"wild,omitempty"` // notices come twice, late, in any order, or not at all
@@ -148,7 +149,10 @@ type draw struct {
 func newPlan(seed uint64) plan {
 	const stream = 5 // any number: it only tells this use of the seed from others
 	d := draw{Rand: rand.New(rand.NewPCG(seed, stream))}
-	d.plan = plan{Seed: seed, Servers: 2 + d.IntN(2), Stock: 100, Slow: d.one(3), Wild: d.one(2)}
+	d.plan = plan{Seed: seed, Servers: 2 + d.IntN(2), Stock: 100, Look: span(5 * time.Second), Slow: d.one(3), Wild: d.one(2)}
+	if d.one(3) { // then a client's repeat comes before the recovery
+		d.plan.Look = span(2 * time.Minute)
+	}
 	d.plan.Span = span([]time.Duration{2 * time.Minute, 5 * time.Minute, 20 * time.Minute, 2 * time.Hour, 12 * time.Hour, 3 * 24 * time.Hour, 9 * 24 * time.Hour}[min(d.IntN(10), d.IntN(7))])
 	if d.one(6) {
 		d.plan.Stock = 1 + d.Int64N(4)

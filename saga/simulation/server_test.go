@@ -40,8 +40,6 @@ const (
 	// callTimeout is not a multiple of a third of the lease: then the end of a call and a renewal would come at the same instant, and
 	// which of them is seen first is chance that no seed decides.
 	callTimeout = 19*time.Second + 337*time.Millisecond
-	// lookEvery is the recovery's interval.
-	lookEvery = 5 * time.Second
 )
 
 func newServer(w *world, number, life int) *server {
@@ -59,7 +57,7 @@ func newServer(w *world, number, life int) *server {
 	if err != nil {
 		panic(err)
 	}
-	s.recovery, err = saga.NewRecovery(s.runner, saga.RecoveryConfig{Interval: lookEvery, Concurrency: 16})
+	s.recovery, err = saga.NewRecovery(s.runner, saga.RecoveryConfig{Interval: time.Duration(w.plan.Look), Concurrency: 16})
 	if err != nil {
 		panic(err)
 	}
@@ -161,10 +159,10 @@ func (w *world) planLooks() {
 	}
 	at := latest(due.Add(-w.offset), time.Now())
 	for _, s := range w.servers {
-		if s.gone || s.frozen || s.stopLooking != nil || !s.nextLook.IsZero() && !s.nextLook.After(at.Add(lookEvery)) {
+		if s.gone || s.frozen || s.stopLooking != nil || !s.nextLook.IsZero() && !s.nextLook.After(at.Add(time.Duration(w.plan.Look))) {
 			continue
 		}
-		look := at.Add(time.Duration(w.unit("look", s.name(), at.String()) * float64(lookEvery)))
+		look := at.Add(time.Duration(w.unit("look", s.name(), at.String()) * float64(w.plan.Look)))
 		s.nextLook = look
 		w.at(look, "", func() {
 			if s.nextLook.Equal(look) {

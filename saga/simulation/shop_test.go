@@ -207,7 +207,7 @@ func (w *world) tried(r result) {
 	if q.done { // of two tries at once, the other one has the outcome
 		return
 	}
-	pause := w.spread(time.Second, 8*time.Second, "pause", r.name)
+	pause := time.Second + time.Duration(w.unit("pause", r.name)*float64(12*time.Second))
 	if w.resting {
 		pause = min(pause<<min(q.tries, 12), 6*time.Hour)
 	}

@@ -55,6 +55,7 @@ var plainers = []func(p *plan){
 	func(p *plan) { p.Slow = false },
 	func(p *plan) { p.Wild = false },
 	func(p *plan) { p.Stock = 100 },
+	func(p *plan) { p.Look = span(5 * time.Second) },
 	func(p *plan) {
 		if p.Servers--; p.Servers == 0 {
 			p.Servers = 1

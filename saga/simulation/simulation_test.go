@@ -19,11 +19,12 @@ import (
 )
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "the seed of the first run; 0: any")
-	runsFlag  = flag.Int("runs", 0, "how many runs, of this seed and those after it")
-	planFlag  = flag.String("plan", "", "a file with a plan, which is run instead")
-	quickFlag = flag.Bool("quick", false, "end at the first failure, and do not make it small")
-	traceFlag = flag.Bool("trace", false, "tell all that happens in a plan, or in one run")
+	seedFlag    = flag.Uint64("seed", 0, "the seed of the first run; 0: any")
+	runsFlag    = flag.Int("runs", 0, "how many runs, of this seed and those after it")
+	planFlag    = flag.String("plan", "", "a file with a plan, which is run instead")
+	quickFlag   = flag.Bool("quick", false, "end at the first failure, and do not make it small")
+	fixtureFlag = flag.String("fixture", "", "a file to which the first run, made small if it fails, is written as a fixture")
+	traceFlag   = flag.Bool("trace", false, "tell all that happens in a plan, or in one run")
 )
 
 const (
@@ -40,6 +41,8 @@ const (
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	switch {
+	case *fixtureFlag != "" && *runsFlag > 0:
+		writeFixture(t, newPlan(*seedFlag), *fixtureFlag)
 	case *planFlag != "":
 		runFile(t, *planFlag)
 	case *runsFlag > 0:
@@ -171,8 +174,8 @@ func report(t *testing.T, p plan) string {
 // story is a plan in words.
 func (p plan) story() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "  %d servers, %d pieces in stock; calls take long: %t, notices come as they like: %t; at rest after %s\n",
-		p.Servers, p.Stock, p.Slow, p.Wild, p.Span)
+	fmt.Fprintf(&text, "  %d servers that look every %s, %d pieces in stock; calls take long: %t, notices come as they like: %t; at rest after %s\n",
+		p.Servers, p.Look, p.Stock, p.Slow, p.Wild, p.Span)
 	for _, e := range p.Events {
 		fmt.Fprintf(&text, "  %12s  %d: %s\n", time.Duration(e.At).Round(time.Millisecond), e.ID, p.words(e))
 	}

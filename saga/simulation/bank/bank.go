@@ -86,7 +86,10 @@ type Bank struct {
 
 // New opens a bank.
 func New(kind Kind, world World) *Bank {
-	return &Bank{World: world, kind: kind, windows: kind.Windows(), answers: map[providers.SubKey]*modification{}, given: map[providers.SubKey]func(string){}}
+	return &Bank{
+		World: world, kind: kind, windows: kind.Windows(), answers: map[providers.SubKey]*modification{},
+		given: map[providers.SubKey]func(string){},
+	}
 }
 
 // Movement is what happened to money.
