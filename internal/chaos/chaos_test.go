@@ -24,8 +24,10 @@ var (
 	seedFlag     = flag.Uint64("seed", 1, "decides what is ordered, what breaks and when; 0 is any")
 	durationFlag = flag.Duration("duration", 6*time.Second, "for how long things break")
 	shoppersFlag = flag.Int("shoppers", 16, "how many orders are on their way at a time")
-	keepFlag     = flag.Bool("keep", false, "keep the logs of a test that passes too")
-	programFlag  = flag.String("program", "", "the paysaga to test; by default it is built")
+	// Sagas that met fault upon fault pause for a minute, and so do events that were searched for in vain.
+	restFlag    = flag.Duration("rest", 3*time.Minute, "how long all may take to come to rest once nothing breaks any more")
+	keepFlag    = flag.Bool("keep", false, "keep the logs of a test that passes too")
+	programFlag = flag.String("program", "", "the paysaga to test; by default it is built")
 )
 
 func TestMain(m *testing.M) {
@@ -43,9 +45,6 @@ func programUnderTest(t testing.TB) string {
 }
 
 const (
-	// restLimit is how long all may take to come to rest once nothing breaks any more: a saga that met fault upon fault pauses for a
-	// minute, an event that was searched for in vain too.
-	restLimit = 3 * time.Minute
 	// maxOrders bounds a run, and with it the sandbox's memory.
 	maxOrders = 100_000
 	// maxDrawnSeed keeps a seed that nobody has chosen easy to type.
@@ -171,7 +170,7 @@ func (s *system) calm() {
 // rest waits until nothing is under way: no saga, no event, no notice.
 func (s *system) rest() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), restLimit)
+	ctx, cancel := context.WithTimeout(s.t.Context(), *restFlag)
 	defer cancel()
 	for {
 		s.sandbox.FlushWebhooks(ctx)
@@ -181,7 +180,7 @@ func (s *system) rest() {
 			return
 		}
 		if ctx.Err() != nil {
-			s.t.Errorf("%d things are under way %s after all was mended:\n%s", len(left), restLimit, strings.Join(left[:min(len(left), 20)], "\n"))
+			s.t.Errorf("%d things are under way %s after all was mended:\n%s", len(left), *restFlag, strings.Join(left[:min(len(left), 20)], "\n"))
 			return
 		}
 		sleep(ctx, 250*time.Millisecond)
