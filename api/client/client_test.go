@@ -139,7 +139,7 @@ func TestKeyIsNotLogged(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	id := uuid.MustParse("5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71")
-	at := "/below/v1/orders/" + id.String()
+	at, ofSaga := "/below/v1/orders/"+id.String(), "/below/v1/sagas/"+id.String()
 	for name, test := range map[string]struct {
 		call         func(context.Context, *Client, Key) error
 		method, path string
@@ -162,6 +162,18 @@ func TestRequests(t *testing.T) {
 			_, err := c.Refund(ctx, k, id, api.RefundRequest{Amount: 7, Reason: "worn"})
 			return err
 		}, "POST", at + "/refunds", `{"amount":7,"reason":"worn"}`},
+		"retry": {func(ctx context.Context, c *Client, k Key) error {
+			_, err := c.RetrySaga(ctx, k, id, "why")
+			return err
+		}, "POST", ofSaga + "/retry", `{"reason":"why"}`},
+		"resolve": {func(ctx context.Context, c *Client, k Key) error {
+			_, err := c.ResolveSaga(ctx, k, id, api.ResolveRequest{Resolution: api.ResolutionTaken, Reason: "why", Payment: "pi_1", Amount: 7})
+			return err
+		}, "POST", ofSaga + "/resolve", `{"resolution":"taken","reason":"why","payment":"pi_1","amount":7}`},
+		"give up": {func(ctx context.Context, c *Client, k Key) error {
+			_, err := c.CancelSaga(ctx, k, id, "why")
+			return err
+		}, "POST", ofSaga + "/cancel", `{"reason":"why"}`},
 		"notes": {func(ctx context.Context, c *Client, k Key) error {
 			_, err := c.UpdateMetadata(ctx, k, id, api.OrderPatch{Metadata: map[string]*string{"color": new("blue"), "cart": nil}})
 			return err

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -105,7 +104,7 @@ type OrderFilter struct {
 func (c *Client) ListOrders(ctx context.Context, filter OrderFilter) iter.Seq2[api.Order, error] {
 	return func(yield func(api.Order, error) bool) {
 		for cursor := ""; ; {
-			page, err := c.nextPage(ctx, filter, cursor)
+			page, err := c.OrdersPage(ctx, filter, cursor)
 			if err != nil {
 				yield(api.Order{}, err)
 				return
@@ -127,22 +126,9 @@ func (c *Client) ListOrders(ctx context.Context, filter OrderFilter) iter.Seq2[a
 	}
 }
 
-func (c *Client) nextPage(ctx context.Context, filter OrderFilter, cursor string) (api.OrderList, error) {
-	query := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	set("status", string(filter.Status))
-	set("provider", filter.Provider)
-	set("cursor", cursor)
-	if filter.PageSize != 0 {
-		set("limit", strconv.Itoa(filter.PageSize))
-	}
-	address := c.address("orders")
-	address.RawQuery = query.Encode()
-	r := request{operation: "list orders", address: address, limit: maxPage}
+// OrdersPage gives one page of them. The cursor is the NextCursor of the page before, "" for the first.
+func (c *Client) OrdersPage(ctx context.Context, filter OrderFilter, cursor string) (api.OrderList, error) {
+	r := c.page("list orders", "orders", filter.PageSize, cursor, map[string]string{"status": string(filter.Status), "provider": filter.Provider})
 	return ask(ctx, c, r, func(page api.OrderList) bool { return page.Data != nil })
 }
 

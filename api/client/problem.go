@@ -41,6 +41,10 @@ const (
 	OneCapture       ProblemType = "one-capture"
 	OrderOver        ProblemType = "order-over"
 	OrderInReview    ProblemType = "order-in-review"
+
+	NotInReview          ProblemType = "not-in-review"         // of decisions, as the next two
+	DecisionUnfit        ProblemType = "decision-unfit"        // the saga stands otherwise
+	DecisionContradicted ProblemType = "decision-contradicted" // the provider tells otherwise
 )
 
 // These say that the request has to be mended. There are more of them, on the server's page /problems.
@@ -51,6 +55,7 @@ const (
 	IdempotencyKeyExpired ProblemType = "idempotency-key-expired"
 	NotFound              ProblemType = "not-found"
 	Unauthorized          ProblemType = "unauthorized"
+	OperatorRequired      ProblemType = "operator-required"
 )
 
 // These pass, and the client itself repeats after them. They are seen in attempts, and within an UnknownOutcomeError.

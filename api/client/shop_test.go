@@ -158,7 +158,11 @@ func (s *shop) work(key, method string) {
 	}
 	s.effects[key]++
 	id := uuid.NewSHA1(uuid.Nil, fmt.Append(nil, key, s.effects[key]))
-	answer, err := json.Marshal(api.Order{ID: id, Status: api.OrderStatusConfirmed, Items: []api.Item{{SKU: "cup", Quantity: 1}}})
+	answer, err := json.Marshal(struct {
+		api.Order
+
+		Key uuid.UUID `json:"key"` // by which it is a saga, too
+	}{api.Order{ID: id, Status: api.OrderStatusConfirmed, Items: []api.Item{{SKU: "cup", Quantity: 1}}}, id})
 	if s.refuses != "" {
 		answer, err = json.Marshal(problemOf(s.refuses, http.StatusPaymentRequired))
 	}

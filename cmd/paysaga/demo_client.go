@@ -88,7 +88,32 @@ func (s *shop) told() (answers map[string]reply, refunds []api.Refund, contradic
 
 // get reads from the API.
 func (s *shop) get(ctx context.Context, path string, into any) error {
-	return apiClient{server: *s.server.Load(), key: s.secret}.get(ctx, path, into)
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, *s.server.Load()+path, nil)
+	if err != nil {
+		return fmt.Errorf("ask the API: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.secret)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the API: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	const longest = 16 << 20 // a page of a hundred orders of a hundred lines is far below
+	body := json.NewDecoder(io.LimitReader(answer.Body, longest))
+	if answer.StatusCode != http.StatusOK {
+		var p api.Problem
+		if err := body.Decode(&p); err != nil || p.Detail == "" {
+			return fmt.Errorf("the API answered %s", answer.Status)
+		}
+		return fmt.Errorf("the API answered %d: %s", answer.StatusCode, p.Detail)
+	}
+	if err := body.Decode(into); err != nil {
+		return fmt.Errorf("read the API's answer: %w", err)
+	}
+	return nil
 }
 
 // reply is an answer to a POST.

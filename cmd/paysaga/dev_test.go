@@ -208,6 +208,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("the charge is not in the ledger: %s", ledger)
 	}
 	checkCommandsOnDev(t, dir, order)
+	checkSagasOnDev(t, dir, file)
 	checkProvidersOnDev(t, file)
 	paysaga(t, nil, "dev", "--dir", dir, "--addr", "127.0.0.1:0").refused(t, exitFailed, strconv.Itoa(file.PID))
 	if _, err := os.Stat(filepath.Join(dir, "dev.json")); err != nil {

@@ -89,7 +89,7 @@ Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newDemoCommand(), newDevCommand(), newServeCommand(), newMigrateCommand(), newKeysCommand(), newOrdersCommand(),
+		newDemoCommand(), newDevCommand(), newServeCommand(), newMigrateCommand(), newKeysCommand(), newOrdersCommand(), newSagasCommand(),
 		newSandboxCommand(), newContractCommand(), newFixturesCommand(), newUpkeepCommand(), newResealCommand(),
 	)
 	wrapArguments(root)

@@ -2,14 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"os"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -17,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paysaga/api"
-	"paysaga/internal/config"
+	shopclient "paysaga/api/client"
 	"paysaga/providers"
 )
 
@@ -44,17 +38,19 @@ func newOrdersGetCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("%q is no order's id, which is a UUID", args[0])}
 			}
-			client, err := newAPIClient(*dir)
+			client, err := newAPIClient(*dir, asShop)
 			if err != nil {
 				return err
 			}
-			var order api.Order
-			var timeline api.Saga
-			if err := client.get(cmd.Context(), "/v1/orders/"+id.String(), &order); err != nil {
-				return err
+			ctx, cancel := context.WithTimeout(cmd.Context(), readPatience)
+			defer cancel()
+			order, err := client.GetOrder(ctx, id)
+			if err != nil {
+				return err //nolint:wrapcheck // it names the call
 			}
-			if err := client.get(cmd.Context(), "/v1/orders/"+id.String()+"/saga", &timeline); err != nil {
-				return err
+			timeline, err := client.OrderSaga(ctx, id)
+			if err != nil {
+				return err //nolint:wrapcheck // it names the call
 			}
 			if asJSON {
 				return printJSON(cmd, map[string]any{"order": order, "saga": timeline})
@@ -73,19 +69,16 @@ func newOrdersListCommand(dir *string) *cobra.Command {
 	command := &cobra.Command{
 		Use: "list", Short: "List orders, newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := newAPIClient(*dir)
+			client, err := newAPIClient(*dir, asShop)
 			if err != nil {
 				return err
 			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
-			for name, value := range map[string]string{"status": status, "provider": provider, "cursor": cursor} {
-				if value != "" {
-					query.Set(name, value)
-				}
-			}
-			var list api.OrderList
-			if err := client.get(cmd.Context(), "/v1/orders?"+query.Encode(), &list); err != nil {
-				return err
+			ctx, cancel := context.WithTimeout(cmd.Context(), readPatience)
+			defer cancel()
+			filter := shopclient.OrderFilter{Status: api.OrderStatus(status), Provider: provider, PageSize: limit}
+			list, err := client.OrdersPage(ctx, filter, cursor)
+			if err != nil {
+				return err //nolint:wrapcheck // it names the call
 			}
 			if asJSON {
 				return printJSON(cmd, list)
@@ -142,51 +135,4 @@ func printOrder(out io.Writer, o api.Order, s api.Saga) error {
 		fmt.Fprintf(table, "finding\t%s\t%s\n", finding.Kind, finding.Detail)
 	}
 	return table.Flush() //nolint:wrapcheck // standard output
-}
-
-// apiClient reads from the API.
-type apiClient struct{ server, key string }
-
-func newAPIClient(dir string) (apiClient, error) {
-	c := apiClient{server: os.Getenv(config.ServerVariable), key: os.Getenv(config.APIKeyVariable)}
-	if c.server != "" && c.key != "" {
-		return c, nil
-	}
-	if c.server != "" || c.key != "" {
-		return apiClient{}, errors.New("set both PAYSAGA_SERVER and PAYSAGA_API_KEY, or neither")
-	}
-	file, err := readDevFile(dir)
-	if err != nil {
-		return apiClient{}, fmt.Errorf("which server? Set PAYSAGA_SERVER and PAYSAGA_API_KEY, or start \"paysaga dev\" (none runs in %s)", dir)
-	}
-	return apiClient{server: file.BaseURL, key: file.MerchantKey}, nil
-}
-
-func (c apiClient) get(ctx context.Context, path string, into any) error {
-	const patience = 10 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
-	if err != nil {
-		return fmt.Errorf("ask the API: %w", err)
-	}
-	request.Header.Set("Authorization", "Bearer "+c.key)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("ask the API: %w", err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	const longest = 16 << 20 // a page of a hundred orders of a hundred lines is far below
-	body := json.NewDecoder(io.LimitReader(answer.Body, longest))
-	if answer.StatusCode != http.StatusOK {
-		var p api.Problem
-		if err := body.Decode(&p); err != nil || p.Detail == "" {
-			return fmt.Errorf("the API answered %s", answer.Status)
-		}
-		return fmt.Errorf("the API answered %d: %s", answer.StatusCode, p.Detail)
-	}
-	if err := body.Decode(into); err != nil {
-		return fmt.Errorf("read the API's answer: %w", err)
-	}
-	return nil
 }
