@@ -428,23 +428,26 @@ func TestDeciderDies(t *testing.T) {
 				test.bring(b, order)
 				b.inReview(order, test.order)
 				died := b.decideAndDie(claimOn("decide", strconv.Itoa(point)), order, test.decision, point)
-				if s := b.get(order); s.State != test.state {
-					t.Errorf("died %s: the saga is %s", died, s.State)
+				s := b.get(order)
+				if _, made := b.bank.taken(); s.State != test.state || made != 1 {
+					t.Errorf("died %s: the saga is %s, with %d payments", died, s.State, made)
 				}
 				b.wantStock("cup", 10-test.sold)
 				b.wantDecided(order, test.decision)
-				if _, made := b.bank.taken(); made != 1 {
-					t.Errorf("died %s: %d payments", died, made)
-				}
 				if died == "" {
-					if point-1 < test.least {
-						t.Errorf("it died at %d points only", point-1)
-					}
+					wantPoints(t, point-1, test.least)
 					return
 				}
 			}
 			t.Fatalf("still dying after %d points", mostPoints)
 		})
+	}
+}
+
+func wantPoints(t *testing.T, points, least int) {
+	t.Helper()
+	if points < least {
+		t.Errorf("it died at %d points only", points)
 	}
 }
 

@@ -128,7 +128,9 @@ func (c *Client) ListOrders(ctx context.Context, filter OrderFilter) iter.Seq2[a
 
 // OrdersPage gives one page of them. The cursor is the NextCursor of the page before, "" for the first.
 func (c *Client) OrdersPage(ctx context.Context, filter OrderFilter, cursor string) (api.OrderList, error) {
-	r := c.page("list orders", "orders", filter.PageSize, cursor, map[string]string{"status": string(filter.Status), "provider": filter.Provider})
+	r := c.page("list orders", "orders", filter.PageSize, cursor, map[string]string{
+		"status": string(filter.Status), "provider": filter.Provider,
+	})
 	return ask(ctx, c, r, func(page api.OrderList) bool { return page.Data != nil })
 }
 

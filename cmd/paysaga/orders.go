@@ -46,11 +46,11 @@ func newOrdersGetCommand(dir *string) *cobra.Command {
 			defer cancel()
 			order, err := client.GetOrder(ctx, id)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the call
+				return err
 			}
 			timeline, err := client.OrderSaga(ctx, id)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the call
+				return err
 			}
 			if asJSON {
 				return printJSON(cmd, map[string]any{"order": order, "saga": timeline})
@@ -78,7 +78,7 @@ func newOrdersListCommand(dir *string) *cobra.Command {
 			filter := shopclient.OrderFilter{Status: api.OrderStatus(status), Provider: provider, PageSize: limit}
 			list, err := client.OrdersPage(ctx, filter, cursor)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the call
+				return err
 			}
 			if asJSON {
 				return printJSON(cmd, list)

@@ -46,7 +46,7 @@ func newSagasListCommand(dir *string) *cobra.Command {
 			filter.State, filter.Kind = api.OpenStateFilter(state), api.SagaKind(kind)
 			list, err := client.SagasPage(ctx, filter, cursor)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the call
+				return err
 			}
 			if asJSON {
 				return printJSON(cmd, list)
@@ -118,7 +118,7 @@ func sagaKey(text string) (uuid.UUID, error) {
 func readSaga(ctx context.Context, client *shopclient.Client, key uuid.UUID) (api.SagaRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	return client.GetSaga(ctx, key) //nolint:wrapcheck // it names the call
+	return client.GetSaga(ctx, key)
 }
 
 // kindsOf are the kinds of what is open about a saga.

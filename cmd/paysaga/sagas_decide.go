@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -43,8 +44,9 @@ func newSagasRetryCommand(dir *string) *cobra.Command {
 		Use: "retry SAGA", Short: "Let a saga go on now, with all its tries anew; it never charges", Args: cobra.ExactArgs(1),
 		Example: `  paysaga sagas retry 3ffbd026-bac1-5d67-a04d-5b537230444c --reason 'The API key is right now.'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.decide(cmd, args[0], "", func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) (shopclient.SagaResult, error) {
-				return c.RetrySaga(ctx, key, of, d.reason)
+			return d.decide(cmd, args[0], "", func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) error {
+				_, err := c.RetrySaga(ctx, key, of, d.reason)
+				return err
 			})
 		},
 	}
@@ -59,8 +61,9 @@ func newSagasCancelCommand(dir *string) *cobra.Command {
 		Example: `  paysaga sagas cancel 3ffbd026-bac1-5d67-a04d-5b537230444c --reason 'The customer has called.'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const follows = "Its payment will be closed, or what was taken of it given back, and its stock freed."
-			return d.decide(cmd, args[0], follows, func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) (shopclient.SagaResult, error) {
-				return c.CancelSaga(ctx, key, of, d.reason)
+			return d.decide(cmd, args[0], follows, func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) error {
+				_, err := c.CancelSaga(ctx, key, of, d.reason)
+				return err
 			})
 		},
 	}
@@ -81,14 +84,17 @@ contradicts is refused. --as is one of:
   as_it_is      the order had ended before, and stays as it ended
   given         of a refund: the customer has the money
   not_given     of a refund: the money is still the shop's`,
-		Example: `  paysaga sagas resolve 3ffbd026-bac1-5d67-a04d-5b537230444c --as taken --payment pi_3PqXyZ --amount 3998 --reason 'Captured there.'`,
+		Example: `  paysaga sagas resolve 3ffbd026-bac1-5d67-a04d-5b537230444c --as taken --payment pi_3PqXyZ --amount 3998 \
+    --reason 'Captured there.'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			decision.Resolution, decision.Reason = api.Resolution(as), d.reason
 			if !decision.Resolution.Valid() {
 				return usageError{fmt.Errorf("--as %q: use %s", as, strings.Join(resolutions(), ", "))}
 			}
-			return d.decide(cmd, args[0], whatFollows(decision), func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) (shopclient.SagaResult, error) {
-				return c.ResolveSaga(ctx, key, of, decision)
+			follows := whatFollows(decision)
+			return d.decide(cmd, args[0], follows, func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) error {
+				_, err := c.ResolveSaga(ctx, key, of, decision)
+				return err
 			})
 		},
 	}
@@ -130,19 +136,13 @@ func whatFollows(d api.ResolveRequest) string {
 }
 
 // send carries a decision out.
-type send func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) (shopclient.SagaResult, error)
+type send func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) error
 
 // decide asks whether to go on, where that is told and somebody is there to answer, sends the decision and shows the saga afterwards.
 func (d *deciding) decide(cmd *cobra.Command, about, follows string, send send) error {
-	of, err := sagaKey(about)
+	of, key, err := d.read(about)
 	if err != nil {
 		return err
-	}
-	key := shopclient.NewKey()
-	if d.key != "" {
-		if key, err = shopclient.ParseKey(d.key); err != nil {
-			return usageError{fmt.Errorf("--idempotency-key: %w", err)}
-		}
 	}
 	client, err := newAPIClient(*d.dir, asOperator)
 	if err != nil {
@@ -157,12 +157,7 @@ func (d *deciding) decide(cmd *cobra.Command, about, follows string, send send) 
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), decidePatience)
-	defer cancel()
-	if _, err := send(ctx, client, key, of); err != nil {
-		if _, open := errors.AsType[*shopclient.UnknownOutcomeError](err); open {
-			return fmt.Errorf("%w\nSend it again with: --idempotency-key %s", err, key)
-		}
+	if err := sendPatiently(cmd.Context(), client, key, of, send); err != nil {
 		return err
 	}
 	after, err := readSaga(cmd.Context(), client, of)
@@ -175,12 +170,36 @@ func (d *deciding) decide(cmd *cobra.Command, about, follows string, send send) 
 	return printSaga(cmd.OutOrStdout(), after)
 }
 
+// read reads what the decision is about, and under which key it is sent.
+func (d *deciding) read(about string) (of uuid.UUID, key shopclient.Key, err error) {
+	of, err = sagaKey(about)
+	if err != nil || d.key == "" {
+		return of, shopclient.NewKey(), err
+	}
+	key, err = shopclient.ParseKey(d.key)
+	if err != nil {
+		err = usageError{fmt.Errorf("--idempotency-key: %w", err)}
+	}
+	return of, key, err
+}
+
+// sendPatiently tells how to send a decision again of which nobody knows whether it was made.
+func sendPatiently(ctx context.Context, client *shopclient.Client, key shopclient.Key, of uuid.UUID, send send) error {
+	ctx, cancel := context.WithTimeout(ctx, decidePatience)
+	defer cancel()
+	err := send(ctx, client, key, of)
+	if _, open := errors.AsType[*shopclient.UnknownOutcomeError](err); open {
+		return fmt.Errorf("%w\nSend it again with: --idempotency-key %s", err, key)
+	}
+	return err
+}
+
 var errNotConfirmed = errors.New("nothing is decided")
 
 // confirm shows what is decided about and what follows, and waits for a yes.
 func confirm(in io.Reader, out io.Writer, s api.SagaRecord, follows string) error {
-	fmt.Fprintf(out, "%s %s: %s at %s, %s since %s\n", s.Kind, s.Key, providers.Money{Amount: s.Amount, Currency: s.Currency}, s.Provider, s.State,
-		s.UpdatedAt.Format("2006-01-02 15:04:05 MST"))
+	money := providers.Money{Amount: s.Amount, Currency: s.Currency}
+	fmt.Fprintf(out, "%s %s: %s at %s, %s since %s\n", s.Kind, s.Key, money, s.Provider, s.State, s.UpdatedAt.Format(time.RFC3339))
 	for _, finding := range s.Findings {
 		if finding.ResolvedAt.IsZero() {
 			fmt.Fprintf(out, "  %s: %s\n", finding.Kind, finding.Detail)

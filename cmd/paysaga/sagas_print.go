@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -55,22 +56,46 @@ func span(length time.Duration) string {
 
 func printSaga(out io.Writer, s api.SagaRecord) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "saga\t%s\nof\t%s %s, %s\nstate\t%s\namount\t%s at %s\ntaken up\t%d times, %d failures in a row\ncreated\t%s\nchanged\t%s\n",
-		s.Key, s.Kind, s.OrderID, s.Status, s.State, providers.Money{Amount: s.Amount, Currency: s.Currency}, s.Provider, s.Attempts, s.Failures,
-		s.CreatedAt.Format(time.RFC3339), s.UpdatedAt.Format(time.RFC3339))
-	for _, at := range []struct {
-		what string
-		time time.Time
-	}{{"worked on until", s.LockedUntil}, {"deadline", s.DeadlineAt}, {"next look", s.NextAttemptAt}} {
-		if !at.time.IsZero() {
-			fmt.Fprintf(table, "%s\t%s\n", at.what, at.time.Format(time.RFC3339))
-		}
-	}
+	tellSaga(table, s)
 	fmt.Fprintln(table, "\nSTEP\tATTEMPT\tSTATUS\tOUTCOME\tCODE\tSENT\tSTARTED\tSUB-KEY\tPROVIDER'S REFERENCE")
 	for _, step := range s.Steps {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", step.Name, step.Attempt, step.Status, step.Outcome, step.Code, step.SentCount,
 			step.StartedAt.Format(time.RFC3339), step.SubKey, step.ProviderReference)
 	}
+	tellDecided(table, s)
+	if err := table.Flush(); err != nil {
+		return err //nolint:wrapcheck // standard output
+	}
+	if len(s.Decisions) > 0 {
+		_, err := fmt.Fprintln(out, "\nfits:", s.Decisions)
+		return err //nolint:wrapcheck // standard output
+	}
+	return nil
+}
+
+// tellSaga tells what it is and how it stands.
+func tellSaga(table io.Writer, s api.SagaRecord) {
+	fmt.Fprintf(table, "saga\t%s\nof\t%s %s, %s\nstate\t%s\n", s.Key, s.Kind, s.OrderID, s.Status, s.State)
+	fmt.Fprintf(table, "amount\t%s at %s\n", providers.Money{Amount: s.Amount, Currency: s.Currency}, s.Provider)
+	fmt.Fprintf(table, "taken up\t%d times, %d failures in a row\n", s.Attempts, s.Failures)
+	for _, at := range []struct {
+		what string
+		time time.Time
+	}{
+		{"created", s.CreatedAt},
+		{"changed", s.UpdatedAt},
+		{"worked on until", s.LockedUntil},
+		{"deadline", s.DeadlineAt},
+		{"next look", s.NextAttemptAt},
+	} {
+		if !at.time.IsZero() {
+			fmt.Fprintf(table, "%s\t%s\n", at.what, at.time.Format(time.RFC3339))
+		}
+	}
+}
+
+// tellDecided tells what was found and decided about it.
+func tellDecided(table io.Writer, s api.SagaRecord) {
 	if len(s.Findings) > 0 {
 		fmt.Fprintln(table, "\nFOUND\tWHAT\tRESOLVED\tDETAIL")
 	}
@@ -81,18 +106,10 @@ func printSaga(out io.Writer, s api.SagaRecord) error {
 		fmt.Fprintln(table, "\nDECIDED\tWHAT\tBY\tWHY")
 	}
 	for _, entry := range s.AuditLog {
-		outside := ""
+		why := strconv.Quote(entry.Reason)
 		if entry.OutsideProvider {
-			outside = " (outside the provider)"
+			why += " (outside the provider)"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%q%s\n", entry.CreatedAt.Format(time.RFC3339), entry.Action, entry.Actor, entry.Reason, outside)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", entry.CreatedAt.Format(time.RFC3339), entry.Action, entry.Actor, why)
 	}
-	if err := table.Flush(); err != nil {
-		return err //nolint:wrapcheck // standard output
-	}
-	if len(s.Decisions) > 0 {
-		_, err := fmt.Fprintln(out, "\nfits:", s.Decisions)
-		return err //nolint:wrapcheck // standard output
-	}
-	return nil
 }

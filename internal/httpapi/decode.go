@@ -327,6 +327,9 @@ func parameterProblem(name string, err error) *problem {
 	}
 }
 
+// ids are the parameters of paths that name something, which a malformed one does not.
+var ids = map[string]string{"id": "An order's id", "refund_id": "A refund's id", "saga": "A saga's key"}
+
 // failParameter answers for the generated code, which could not read a parameter.
 func (s *server) failParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var missing *api.RequiredHeaderError
@@ -340,14 +343,8 @@ func (s *server) failParameter(w http.ResponseWriter, r *http.Request, err error
 			s.fail(w, r, err)
 			return
 		}
-	case errors.As(err, &malformed) && malformed.ParamName == "id":
-		s.fail(w, r, newProblem(notFound, "An order's id is a UUID; this is none."))
-		return
-	case errors.As(err, &malformed) && malformed.ParamName == "refund_id":
-		s.fail(w, r, newProblem(notFound, "A refund's id is a UUID; this is none."))
-		return
-	case errors.As(err, &malformed) && malformed.ParamName == "saga":
-		s.fail(w, r, newProblem(notFound, "A saga's key is a UUID; this is none."))
+	case errors.As(err, &malformed) && ids[malformed.ParamName] != "":
+		s.fail(w, r, newProblem(notFound, "%s is a UUID; this is none.", ids[malformed.ParamName]))
 		return
 	case errors.As(err, &malformed):
 		s.fail(w, r, parameterProblem(malformed.ParamName, err))

@@ -8,13 +8,16 @@ type Operation struct {
 	Insignificant []string // all others that the contract knows
 }
 
+// amountField is in the bodies of most requests about money.
+const amountField = "amount"
+
 // Operations are those of all endpoints, in their order.
 func Operations() []Operation {
 	return []Operation{
 		{
 			createOrderEndpoint,
 			[]string{
-				"currency", "amount", "items.sku", "items.quantity", "items.unit_amount", "payment.provider", "payment.method",
+				"currency", amountField, "items.sku", "items.quantity", "items.unit_amount", "payment.provider", "payment.method",
 				"payment.method_data", "payment.capture", "payment.on_decline", "customer.reference",
 			},
 			[]string{"customer.email", "payment.return_url", "metadata"},
@@ -24,12 +27,12 @@ func Operations() []Operation {
 			[]string{"details", "payment.provider", "payment.method", "payment.method_data"},
 			[]string{"payment.return_url"},
 		},
-		{captureOrderEndpoint, []string{"amount", "final"}, nil},
+		{captureOrderEndpoint, []string{amountField, "final"}, nil},
 		{cancelOrderEndpoint, nil, nil},
-		{createRefundEndpoint, []string{"amount", "reason"}, nil},
+		{createRefundEndpoint, []string{amountField, "reason"}, nil},
 		{patchOrderEndpoint, []string{"metadata"}, nil},
 		{retrySagaEndpoint, []string{"reason"}, nil},
-		{resolveSagaEndpoint, []string{"resolution", "reason", "payment", "amount", "outside_provider"}, nil},
+		{resolveSagaEndpoint, []string{"resolution", "reason", "payment", amountField, "outside_provider"}, nil},
 		{cancelSagaEndpoint, []string{"reason"}, nil},
 		{putStockEndpoint, []string{"on_hand"}, nil},
 	}
