@@ -6,7 +6,7 @@ GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
 # Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
 STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help run demo contract test properties simulate chaos stopped scale alerts lint generate verify bench build clean
+.PHONY: help run demo contract test properties simulate chaos stopped scale mutants alerts lint generate verify bench build clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ stopped: ## Stop servers in the middle of requests (SIGSTOP), let others take ov
 
 scale: ## Measure what ten million keys cost, beside an empty table: takes long and some 10 GB of disk
 	go test -tags scale -run TestTenMillionKeys -count 1 -timeout 120m -v $(ARGS) ./internal/postgres
+
+mutants: ## Take the guards out of the code, one at a time, and check that a test notices; ARGS="-only sub-key" for some
+	@go -C tools run ./mutants -root .. $(ARGS)
 
 alerts: ## Check the alert rules and run their tests
 	@go -C tools/alerts run . ../../deploy/prometheus/paysaga.rules.test.yml

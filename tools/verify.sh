@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fails when generating changes a file, when a go.mod is not tidy, or when an alert rule does not hold its tests. Changes that are not committed yet do not matter:
+# Fails when generating changes a file, when a go.mod is not tidy, or when an alert rule does not hold its tests,
+# or when a mutant does not fit the code any more. Changes that are not committed yet do not matter:
 # the tree before is compared with the tree after, each taken through an index of its own, so that git's is left alone.
 set -eu
 cd "$(dirname "$0")/.."
@@ -24,5 +25,6 @@ if ! go mod tidy -diff || ! go -C tools mod tidy -diff || ! go -C tools/alerts m
 	echo 'verify: go.mod or go.sum is not tidy: run "go mod tidy" in the folder shown above.' >&2
 	exit 1
 fi
+go -C tools run ./mutants -root .. -check
 (cd tools/alerts && go run . ../../deploy/prometheus/paysaga.rules.test.yml)
 echo 'verify: generated files and go.mod are up to date.'
