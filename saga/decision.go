@@ -340,17 +340,25 @@ func (f *fold) cancelReviewed() {
 	s := &f.saga
 	charge := s.step(StepCharge)
 	switch {
-	case !s.goodsHeld() || charge == nil || s.undoing() || s.step(StepRefund) != nil || s.openStep(StepCapture) != nil:
+	case !s.cancelable():
 		f.refusef(RefusedUnfit, "The order is over, or being undone, or a capture of its money is open.")
 	case s.Order.Payment.Capture == CaptureManual && s.captured() > 0:
 		f.refusef(RefusedCaptured, "A part of the money is taken: decide taken, or give it back at the provider and decide nothing_kept.")
 	case charge.open() && charge.ProviderReference == "" && !f.policy.Windows.NoLookup:
 		f.refusef(RefusedUnfit, "Nobody knows yet whether there is a payment: retry finds out.")
+	case charge.Status == StepUnknown && charge.Outcome == providers.Succeeded: // of another amount than the order's
+		f.refusef(RefusedUnfit, "The provider took another amount than was asked for: give it back there, and decide nothing_kept.")
 	default:
 		f.settle(StepFailed, StepContinue)
 		f.fire(fireRetryUndo)
 		f.undoPayment(charge)
 	}
+}
+
+// cancelable tells that an order in review is neither over nor being undone, and that nothing else is on its way.
+func (s *Saga) cancelable() bool {
+	onItsWay := s.undoing() || s.openStep(StepCapture) != nil
+	return s.goodsHeld() && s.step(StepCharge) != nil && s.step(StepRefund) == nil && !onItsWay
 }
 
 // undoPayment opens what lets go of a payment. What was taken at once is given back by compensated.

@@ -63,6 +63,8 @@ func TestDecisions(t *testing.T) {
 	t.Parallel()
 	reserved, sold, back := line(StepReserve, StepDone), line(StepConfirm, StepDone), line(StepReserve, StepUndone)
 	notInReview, over := refusal(RefusedNotInReview), refusal(RefusedOver)
+	anotherAmount := chargeWith(StepUnknown)
+	anotherAmount.Outcome = providers.Succeeded
 	accepted := refundScene(Refunding, StepPending)
 	accepted.Steps[0].Outcome, accepted.Steps[0].ProviderReference = providers.Processing, "refund_1"
 	for name, test := range map[string]struct {
@@ -83,6 +85,9 @@ func TestDecisions(t *testing.T) {
 		}},
 		"review, a part captured": {reviewed(holding(reserved, chargeWith(StepDone), captureOf(500, StepDone))), map[Resolution]decided{
 			ResolveRetry: looksAgain, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand, ResolveCancel: refusal(RefusedCaptured),
+		}},
+		"review, another amount taken": {reviewed(scene(Charging, reserved, anotherAmount)), map[Resolution]decided{
+			ResolveRetry: looksAgain, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand,
 		}},
 		"review, a declined charge": {reviewed(scene(Awaiting, reserved, chargeWith(StepFailed))), map[Resolution]decided{
 			ResolveTaken: soldByHand, ResolveNothingKept: freedByHand, ResolveCancel: freedByHand,
