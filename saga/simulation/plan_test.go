@@ -268,7 +268,7 @@ func (d *draw) request(e event) event {
 // faults draws what goes wrong: of few kinds in one run, so that each is met with and without the others.
 func (d *draw) faults() {
 	for range d.IntN(4) {
-		kind := d.IntN(12)
+		kind := d.IntN(13)
 		for range 1 + min(d.IntN(3), d.IntN(3)) {
 			d.fault(kind)
 		}
@@ -304,12 +304,26 @@ func (d *draw) fault(kind int) {
 		if e.What, e.Nth, e.For = noticeLate, 1+d.IntN(4), d.outage(); d.one(3) {
 			e.For = 0
 		}
+	case 7:
+		d.doubt()
+		return
 	default:
 		longest := 300 * time.Second // ten leases
 		e.What = pick(d, []what{serverFreezes, serverFreezes, databaseDown, partition, partition, clockJumps, serverStops})
 		e.For = span(d.Float64() * d.Float64() * float64(longest)).round(time.Second)
 	}
 	d.add(e)
+}
+
+// doubt is a call that does its work while its answer is lost, or its server dies, and whose repeat is said to be wrong.
+func (d *draw) doubt() {
+	call, nth := pick(d, []string{"charge", "charge", "charge", "refund", "capture"}), 1
+	if d.one(2) {
+		d.add(event{What: serverDies, Server: 1, Call: call, Fault: after, For: d.short()})
+	} else {
+		d.add(event{What: callFails, Call: call, Nth: nth, Fault: pick(d, []fault{lostAfter, errorAfter})})
+	}
+	d.add(event{What: callFails, Call: call, Nth: nth + 1, Fault: refused})
 }
 
 func (d *draw) crash(e event) event {
