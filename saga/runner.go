@@ -65,6 +65,7 @@ func NewRunner(c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	c.Store = boundedStore{c.Store, max(c.Lease, storeTimeout)}
 	r := &Runner{Config: c, slots: make(chan struct{}, c.MaxInFlight)}
 	r.base, r.cancel = context.WithCancelCause(context.Background())
 	return r, nil

@@ -49,6 +49,7 @@ func Open(ctx context.Context, databaseURL string, maxConnections int32, ring *s
 	}
 	config.MaxConns = maxConnections
 	config.ConnConfig.ConnectTimeout = connectTimeout
+	config.PingTimeout = connectTimeout // of a connection that was idle, and may have gone silent
 	config.ConnConfig.RuntimeParams["application_name"] = "paysaga"
 	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout

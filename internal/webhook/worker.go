@@ -16,6 +16,9 @@ import (
 // settleTimeout is for writing what came of an attempt while the process stops. What is not written is tried again.
 const settleTimeout = 3 * time.Second
 
+// storeTimeout is longer than the database gives a statement, and a new connection, together.
+const storeTimeout = 15 * time.Second
+
 // Run applies events until ctx ends or the runner drains, and returns when its last attempt has. A database that is away is
 // waited for.
 func (b *Inbox) Run(ctx context.Context) {
@@ -62,7 +65,9 @@ func (b *Inbox) acquire(ctx context.Context) int {
 // runOnce claims due events for the slots that were acquired, starts to apply them, frees the other slots, and returns how many
 // events there were. It calls stop when the runner takes nothing any more.
 func (b *Inbox) runOnce(ctx context.Context, acquired int, attempts *sync.WaitGroup, stop func()) int {
-	due, err := b.Store.ClaimEvents(ctx, acquired, b.Lease)
+	claiming, cancel := context.WithTimeout(ctx, storeTimeout) // a connection can go silent
+	due, err := b.Store.ClaimEvents(claiming, acquired, b.Lease)
+	cancel()
 	if err != nil && ctx.Err() == nil {
 		b.Logger.ErrorContext(ctx, "webhook events cannot be claimed", "error", err)
 	}
@@ -108,7 +113,9 @@ func (b *Inbox) apply(ctx context.Context, event Event) (saga.Ref, error) {
 	if isOther(event.Notice) {
 		return saga.Ref{}, errOther
 	}
-	ref, err := b.Store.FindSaga(ctx, event.Provider, event.Notice)
+	finding, cancel := context.WithTimeout(ctx, storeTimeout)
+	ref, err := b.Store.FindSaga(finding, event.Provider, event.Notice)
+	cancel()
 	if err != nil {
 		return saga.Ref{}, fmt.Errorf("find saga: %w", err)
 	}
