@@ -17,7 +17,7 @@ docs/fixtures.md is the manual.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newFixturesReplayCommand(), &cobra.Command{
+	command.AddCommand(newFixturesReplayCommand(), newFixturesExportCommand(), &cobra.Command{
 		Use: "schema", Short: "Print the format's JSON Schema, for editors", Args: cobra.NoArgs,
 		Example: "  paysaga fixtures schema > fixture.schema.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -4,12 +4,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"paysaga/internal/stage"
 	"paysaga/providers/sandbox"
 	"paysaga/saga"
+	"paysaga/saga/fixture"
 )
 
 // life is one order's life as a table has it, and how it ends.
@@ -66,16 +68,7 @@ func (l life) run(t *testing.T, h house, provider string) {
 	if !l.isOf(provider) {
 		return
 	}
-	order := stage.TwoCups(provider, l.kind)
-	if l.manual {
-		order.Payment.Capture = saga.CaptureManual
-	}
-	if l.await {
-		order.Payment.OnDecline = saga.DeclineAwaits
-	}
-	f := h.fresh(t).newFlow(order)
-	l.lives(f)
-	f.Settle(func() {})
+	f := l.live(t, h, provider)
 	if s := f.Saga(); (ending{s.State, s.Order.Status, s.Order.Payment.Status, s.Order.Payment.CapturedAmount, s.Order.Payment.RefundedAmount}) != l.end {
 		t.Errorf("ended otherwise than %+v", l.end)
 	}
@@ -86,6 +79,57 @@ func (l life) run(t *testing.T, h house, provider string) {
 	}
 	if t.Failed() {
 		t.Log(f.Report())
+	}
+}
+
+// live lives it to its end.
+func (l life) live(t *testing.T, h house, provider string) *flow {
+	t.Helper()
+	order := stage.TwoCups(provider, l.kind)
+	if l.manual {
+		order.Payment.Capture = saga.CaptureManual
+	}
+	if l.await {
+		order.Payment.OnDecline = saga.DeclineAwaits
+	}
+	f := h.fresh(t).newFlow(order)
+	l.lives(f)
+	f.Settle(func() {})
+	return f
+}
+
+// TestLivesAreExported writes each life down as a fixture, which must replay as it was lived.
+func TestLivesAreExported(t *testing.T) {
+	t.Parallel()
+	for _, provider := range stage.Providers() {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, sandbox.Options{AdyenSeveralCaptures: true})
+			world := newHouse(t, sandbox.Options{AdyenSeveralCaptures: true}).NewWorld()
+			for name, one := range allLives() {
+				if one.isOf(provider) {
+					t.Run(name, func(t *testing.T) { export(t, one.live(t, h, provider), world) })
+				}
+			}
+		})
+	}
+}
+
+func export(t *testing.T, f *flow, world *stage.World) {
+	t.Helper()
+	life, err := f.Store().ReadLife(t.Context(), stage.Account, f.First.ID)
+	f.Must(err)
+	exported, err := fixture.Export(life)
+	f.Must(err)
+	text, err := fixture.ToYAML(exported)
+	f.Must(err)
+	read, err := fixture.Read("exported.yaml", strings.NewReader(text))
+	f.Must(err)
+	world.ReportTo(t)
+	result, err := fixture.Play(read, world)
+	f.Must(err)
+	if !result.Passed() {
+		t.Errorf("%s\n%s\n%s", result.Failure(), text, f.Report())
 	}
 }
 

@@ -25,6 +25,7 @@ func (w *World) Send(asked fixture.Request) fixture.Answered {
 	w.Logf("  %s: %s", r.Name(), got)
 	w.remember(r, got)
 	w.revive()
+	w.notice()
 	return fixture.Answered{Status: got.Status, Problem: got.Problem, Replayed: got.Replayed}
 }
 

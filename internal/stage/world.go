@@ -22,8 +22,9 @@ type World struct {
 
 	stage                  *Stage
 	began                  time.Time
-	toldCalls, toldChanges int // how many of each News has told of
-	doomed                 int // servers that will die like the one before
+	toldCalls, toldChanges int          // how many of each News has told of
+	shown                  saga.Payment // when its customer last had to act
+	doomed                 int          // servers that will die like the one before
 	doom                   func()
 	wrong                  []string // what the shop was answered otherwise than before
 }
@@ -41,7 +42,7 @@ func (w *World) Open(f *fixture.Fixture) {
 	w.Flow = nil
 	fresh := w.stage.Fresh(w.stage.Reporter)
 	fresh.PutStock(f.Stock)
-	w.doomed = 0
+	w.doomed, w.shown = 0, saga.Payment{}
 	w.wrong, w.toldCalls, w.toldChanges = nil, 0, 0
 	w.Flow = fresh.NewFlowOf(bodyOf(fresh, f.Order))
 	w.began = fresh.Now()
@@ -92,8 +93,23 @@ func (w *World) Mend() {
 	w.tamper.clear()
 }
 
-// Customer decides on what the shop shows.
-func (w *World) Customer(act fixture.CustomerAct) { w.Flow.Customer(string(act)) }
+// Customer decides on what the shop shows, or what it has shown last: the page may be open still.
+func (w *World) Customer(act fixture.CustomerAct) {
+	w.notice()
+	if w.shown.NextAction != nil {
+		w.details = w.Decide(w.shown.Provider, w.shown.ProviderReference, w.shown.NextAction, string(act))
+	}
+}
+
+// notice remembers what the shop shows its customer.
+func (w *World) notice() {
+	if !w.Begun() {
+		return
+	}
+	if payment := w.Saga().Order.Payment; payment.NextAction != nil && payment.NextAction.Type != saga.NextActionPaymentMethod {
+		w.shown = payment
+	}
+}
 
 // Bank decides about what takes its time.
 func (w *World) Bank(act fixture.BankAct) {
@@ -187,7 +203,8 @@ func (w *World) Deadline() {
 	if s.DeadlineAt.IsZero() {
 		w.Fatalf("the order has no deadline; it is %s", s.State)
 	}
-	w.Pass(max(0, s.DeadlineAt.Sub(s.ReadAt)))
+	const margin = time.Second // the pause until the deadline begins with the write, and so ends a little after it
+	w.Pass(max(0, s.DeadlineAt.Sub(s.ReadAt)) + margin)
 	w.Server.Recover()
 	w.revive()
 }
