@@ -8,10 +8,18 @@ type mutant struct {
 	noticed  []string // commands, at least one of which must fail; the quickest first
 }
 
-// What notices, in the order of what it costs. Each is what the make target of that name runs, with a seed that is known to meet the guard.
+// What notices, in the order of what it costs.
 const (
-	simulate = "go test -count 1 -run ^TestInvariants$ ./saga/simulation -args -quick -seed 1 -runs 3000"
-	ownSteps = "go test -count 1 -run StepsOfOnesOwn ./saga"
+	// What the make target of that name runs, from the seed and for as long as the guards need.
+	simulate = "go test -count 1 -run ^TestInvariants$ ./saga/simulation -args -quick -seed 1 -runs 4000"
+	// What "paysaga fixtures replay" plays.
+	fixtures = "go test -count 1 -run ^TestLibrary$ ./saga/fixture"
+	// Servers that are cut off from their database, and servers that are killed, frozen and cut off while shops order.
+	cutOff = "go test -count 1 -run CutOff ./internal/chaos -args -seed 3 -rest 40s"
+	chaos  = "go test -count 1 -run ^TestChaos$ ./internal/chaos -args -seed 3 -rest 40s"
+	// Guards that only tests of their own meet.
+	ownSteps  = "go test -count 1 -run StepsOfOnesOwn ./saga"
+	decisions = "go test -count 1 -run Decision|Decider ./saga"
 )
 
 func mutants() []mutant {
@@ -98,13 +106,67 @@ func mutants() []mutant {
 			"amount is not compared", "saga/charge.go",
 			"	if outcome.Money == (providers.Money{}) || outcome.Money == ours {",
 			"	if outcome.Money.Amount >= 0 || outcome.Money == ours {",
-			[]string{simulate},
+			[]string{fixtures, simulate},
 		},
 		{
 			"refund's later failure is ignored", "saga/compensate.go",
 			"	if f.before.State == Completed {\n		f.refund = RefundReturn\n		f.fire(fireReturn)\n		return\n	}",
 			"	if f.before.State == Completed {\n		return\n	}",
+			[]string{fixtures, simulate},
+		},
+		{
+			"fence of a write", "internal/postgres/saga.go",
+			"WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND state = $4\n			RETURNING account_id, key, lock_version, locked_until",
+			"WHERE account_id = $1 AND key = $2 AND $3::bigint IS NOT NULL AND state = $4\n			RETURNING account_id, key, lock_version, locked_until",
+			[]string{cutOff},
+		},
+		{
+			"events are kept twice", "internal/postgres/webhook.go",
+			"n.ID, n.Type, n.About",
+			"n.ID + uuid.NewString(), n.Type, n.About",
+			[]string{fixtures, chaos},
+		},
+		{
+			"fingerprint is not compared", "internal/idempotency/record.go",
+			"	case !r.Fingerprint.Equal(fingerprint):",
+			"	case false:",
 			[]string{simulate},
+		},
+		{
+			"key that is answered begins anew", "internal/idempotency/record.go",
+			"	case r.Expired && answered:",
+			"	case answered:",
+			[]string{simulate},
+		},
+		{
+			"request takes over what is under way", "internal/idempotency/record.go",
+			"	case r.LeaseLeft > 0:",
+			"	case r.LeaseLeft > 1<<62:",
+			[]string{simulate},
+		},
+		{
+			"unknown void is done", "saga/reaction.go",
+			"		providers.Unknown:        {moveRepeat, StepUnknown},\n		providers.Authorized:     {moveReview, StepUnknown},\n		providers.ActionRequired: {moveReview, StepUnknown},\n		providers.Declined:       {moveReview, StepUnknown},",
+			"		providers.Unknown:        {moveVoided, StepDone},\n		providers.Authorized:     {moveReview, StepUnknown},\n		providers.ActionRequired: {moveReview, StepUnknown},\n		providers.Declined:       {moveReview, StepUnknown},",
+			[]string{simulate},
+		},
+		{
+			"unknown refund is done", "saga/reaction.go",
+			"		providers.Unknown:        {moveRepeat, StepUnknown},\n		providers.Declined:       {moveReview, StepFailed},\n		providers.Rejected:       {moveReview, StepFailed},\n		providers.Canceled:       {moveReview, StepFailed},\n		providers.Authorized",
+			"		providers.Unknown:        {moveRefunded, StepDone},\n		providers.Declined:       {moveReview, StepFailed},\n		providers.Rejected:       {moveReview, StepFailed},\n		providers.Canceled:       {moveReview, StepFailed},\n		providers.Authorized",
+			[]string{simulate},
+		},
+		{
+			"lease that is held is taken", "internal/postgres/lease.go",
+			"			WHERE next_attempt_at <= now() AND locked_until <= now()\n",
+			"			WHERE next_attempt_at <= now() + interval '1 hour'\n",
+			[]string{cutOff, chaos},
+		},
+		{
+			"decision against the provider", "saga/decision.go",
+			"	case !d.OutsideProvider && !tellsNothingKept(told):",
+			"	case false && !tellsNothingKept(told):",
+			[]string{decisions},
 		},
 		{
 			"step of one's own is not undone", "saga/definition.go",
