@@ -1,6 +1,7 @@
 package saga_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -87,7 +88,7 @@ func (b *bundle) newRunnerWith(c saga.Config) *saga.Runner {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 100
 	}
-	c.Logger, c.CallTimeout = b.book.Logger(), longTimeout
+	c.Logger, c.CallTimeout = b.book.Logger(), cmp.Or(c.CallTimeout, longTimeout)
 	if c.Lease == 0 {
 		c.Lease = longLease
 	}

@@ -100,13 +100,23 @@ func (f *fold) retry() {
 	case s.undoing():
 		f.fire(fireRetryUndo)
 	case s.goodsHeld() && s.chargeIsInDoubt():
-		if charge.Code == codeRefusedAfterSend {
-			charge.Code = ""
-		}
-		f.fire(fireRetryAwait)
+		f.retryCharge(charge)
 	default:
 		f.refusef(RefusedUnfit, "Nothing is left to be done for this saga.")
 	}
+}
+
+// retryCharge closes a charge that was to be closed, and looks at any other.
+func (f *fold) retryCharge(charge *Step) {
+	if f.saga.voidRefused() {
+		f.fire(fireRetryUndo)
+		f.addVoid()
+		return
+	}
+	if charge.Code == codeRefusedAfterSend {
+		charge.Code = ""
+	}
+	f.fire(fireRetryAwait)
 }
 
 // undoing tells that something is still to be given back, or let go.
@@ -118,6 +128,13 @@ func (s *Saga) undoing() bool {
 func (s *Saga) chargeIsInDoubt() bool {
 	charge := s.step(StepCharge)
 	return s.step(StepRefund) == nil && charge != nil && (charge.open() || charge.Status == StepDone)
+}
+
+// voidRefused tells that the newest charge was to be closed, as its order was given up, and could not be.
+func (s *Saga) voidRefused() bool {
+	void := s.step(StepVoid)
+	refused := void != nil && void.Status == StepFailed && void.Code != providers.CodeAlreadyCaptured
+	return refused && s.chargeUndoneBy(*void) == s.step(StepCharge)
 }
 
 // undoRefused tells that a step of the deployment's own could not be taken back.
@@ -132,7 +149,7 @@ func (s *Saga) undoRefused() bool {
 func (s *Saga) goodsHeld() bool {
 	reserve := s.step(StepReserve)
 	undoing := slices.ContainsFunc(s.Steps, func(step Step) bool { _, undoes := step.Name.undoes(); return undoes })
-	held := reserve != nil && reserve.Status == StepDone || reserve == nil && !undoing
+	held := !undoing && (reserve == nil || reserve.Status == StepDone)
 	return s.Kind == KindOrder && held && s.step(StepConfirm) == nil && s.openOwn() == nil
 }
 
@@ -144,6 +161,7 @@ func (s *Saga) goodsSold() bool {
 // decidedTaken confirms the order with money that a person has seen at the provider.
 func (f *fold) decidedTaken(d Decision, told providers.Outcome) {
 	s := &f.saga
+	charge := s.step(StepCharge)
 	manual := s.Order.Payment.Capture == CaptureManual
 	least := s.Order.Amount
 	if manual {
@@ -152,6 +170,8 @@ func (f *fold) decidedTaken(d Decision, told providers.Outcome) {
 	switch {
 	case !s.goodsHeld():
 		f.refusef(RefusedUnfit, "The order holds no stock that could be sold.")
+	case charge == nil || s.isUndone(charge):
+		f.refusef(RefusedUnfit, "The order's payment was never sent, or has been given back.")
 	case d.Payment == "":
 		f.refusef(RefusedUnfit, "Say by its id at the provider which payment is taken.")
 	case d.Amount < least || d.Amount > s.Order.Amount:
@@ -341,7 +361,7 @@ func (f *fold) cancelReviewed() {
 	charge := s.step(StepCharge)
 	switch {
 	case !s.cancelable():
-		f.refusef(RefusedUnfit, "The order is over, or being undone, or a capture of its money is open.")
+		f.refusef(RefusedUnfit, "There is no payment to close: the order is over, being undone, or declined, or a capture is open.")
 	case s.Order.Payment.Capture == CaptureManual && s.captured() > 0:
 		f.refusef(RefusedCaptured, "A part of the money is taken: decide taken, or give it back at the provider and decide nothing_kept.")
 	case charge.open() && charge.ProviderReference == "" && !f.policy.Windows.NoLookup:
@@ -351,22 +371,14 @@ func (f *fold) cancelReviewed() {
 	default:
 		f.settle(StepFailed, StepContinue)
 		f.fire(fireRetryUndo)
-		f.undoPayment(charge)
+		if s.captured() == 0 { // else compensated gives it back
+			f.addVoid()
+		}
 	}
 }
 
 // cancelable tells that an order in review is neither over nor being undone, and that nothing else is on its way.
 func (s *Saga) cancelable() bool {
 	onItsWay := s.undoing() || s.openStep(StepCapture) != nil
-	return s.goodsHeld() && s.step(StepCharge) != nil && s.step(StepRefund) == nil && !onItsWay
-}
-
-// undoPayment opens what lets go of a payment. What was taken at once is given back by compensated.
-func (f *fold) undoPayment(charge *Step) {
-	switch {
-	case charge.Status == StepFailed, charge.Status == StepUndone:
-		f.saga.addStep(StepVoid, StepDone, "").Code = codeCanceled
-	case f.saga.captured() == 0:
-		f.addVoid()
-	}
+	return s.goodsHeld() && s.chargeIsInDoubt() && !onItsWay
 }

@@ -52,6 +52,7 @@ var (
 	freedByHand  = decided{state: RolledBack, stock: StockRelease}
 	asItWasSold  = decided{state: Completed}
 	asItWasGone  = decided{state: RolledBack}
+	undoesAgain  = decided{state: Compensating, next: CallUndo}
 	voidsNow     = decided{state: Compensating, next: CallVoid}
 	refundsNow   = decided{state: Compensating, next: CallRefund}
 	refundAgain  = decided{state: Refunding, next: CallRefund}
@@ -89,8 +90,16 @@ func TestDecisions(t *testing.T) {
 		"review, another amount taken": {reviewed(scene(Charging, reserved, anotherAmount)), map[Resolution]decided{
 			ResolveRetry: looksAgain, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand,
 		}},
+		"review, an own step that cannot be undone": {
+			reviewed(scene(Compensating, reserved, line("check", StepDone), line("reserve_seat", StepFailed), line("check_undo", StepFailed))),
+			map[Resolution]decided{ResolveRetry: undoesAgain, ResolveNothingKept: freedByHand},
+		},
+		"review, an own step that cannot be undone, after a refund": {
+			reviewed(scene(Compensating, reserved, line("check", StepDone), chargeWith(StepUndone), line("ship", StepFailed), line(StepRefund, StepDone), line("check_undo", StepFailed))),
+			map[Resolution]decided{ResolveRetry: undoesAgain, ResolveNothingKept: freedByHand},
+		},
 		"review, a declined charge": {reviewed(scene(Awaiting, reserved, chargeWith(StepFailed))), map[Resolution]decided{
-			ResolveTaken: soldByHand, ResolveNothingKept: freedByHand, ResolveCancel: freedByHand,
+			ResolveTaken: soldByHand, ResolveNothingKept: freedByHand,
 		}},
 		"review, a taken charge": {reviewed(scene(Charged, reserved, chargeWith(StepDone))), map[Resolution]decided{
 			ResolveRetry: looksAgain, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand, ResolveCancel: refundsNow,
@@ -102,7 +111,7 @@ func TestDecisions(t *testing.T) {
 			ResolveRetry: refundsNow, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand,
 		}},
 		"review, a refused void": {reviewed(scene(Compensating, reserved, chargeWith(StepPending), line(StepVoid, StepFailed))), map[Resolution]decided{
-			ResolveRetry: looksAgain, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand, ResolveCancel: voidsNow,
+			ResolveRetry: voidsNow, ResolveTaken: soldByHand, ResolveNothingKept: freedByHand, ResolveCancel: voidsNow,
 		}},
 		"review, sold":         {reviewed(scene(Completed, reserved, chargeWith(StepDone), sold)), map[Resolution]decided{ResolveAsItIs: asItWasSold}},
 		"review, rolled back":  {reviewed(scene(RolledBack, back, chargeWith(StepFailed))), map[Resolution]decided{ResolveNothingKept: asItWasGone, ResolveAsItIs: asItWasGone}},

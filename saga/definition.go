@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -188,6 +189,7 @@ func (s *Saga) nextOwn() Call {
 func (s *Saga) stepRequest(step Step) StepRequest {
 	request := StepRequest{Key: step.SubKey, SagaKey: s.Key, Order: s.Order}
 	request.Order.Payment.MethodData = nil
+	request.Order.Items, request.Order.Metadata = slices.Clone(s.Order.Items), maps.Clone(s.Order.Metadata) // the step's to change
 	if name, undoing := step.Name.undoes(); undoing {
 		done := s.step(name)
 		request.Undoes, request.Reference = done.SubKey, done.ProviderReference
@@ -210,7 +212,35 @@ func (d Definition) callOwn(ctx context.Context, s *Saga, step Step) providers.O
 	if !known || do == nil {
 		return unconfigured
 	}
-	return do(ctx, s.stepRequest(step))
+	outcome := inTime(ctx, func() providers.Outcome { return do(ctx, s.stepRequest(step)) })
+	if _, known := reactions[CallStep][outcome.Kind]; !known {
+		return providers.Outcome{Kind: providers.Unknown, Code: codeNoOutcome, Detail: fmt.Sprintf("The step answered %q.", outcome.Kind)}
+	}
+	return outcome
+}
+
+// codeNoOutcome marks what a step of a deployment's own answered that is none of the ten outcomes.
+const codeNoOutcome = "no_outcome"
+
+// inTime goes on without a call that does not heed its context: its lease would be renewed for ever. The call itself is left behind.
+func inTime(ctx context.Context, call func() providers.Outcome) providers.Outcome {
+	done, panicked := make(chan providers.Outcome, 1), make(chan any, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				panicked <- p
+			}
+		}()
+		done <- call()
+	}()
+	select {
+	case outcome := <-done:
+		return outcome
+	case p := <-panicked:
+		panic(p) // where the drive's own would be
+	case <-ctx.Done():
+		return providers.Outcome{Kind: providers.Unknown, Code: "timeout"}
+	}
 }
 
 // beginOwn opens the next step of a deployment's own that stands before one of paysaga's and was not begun. It tells whether there is one.

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"paysaga/providers"
 	"paysaga/saga"
@@ -311,6 +313,39 @@ func TestDefinitionChangesUnderWay(t *testing.T) {
 			if got := b.findings(claim); !slices.Equal(got, test.find) {
 				t.Errorf("found %v", got)
 			}
+		})
+	}
+}
+
+// What a step does wrong keeps nobody: it may not heed its context, answer what is no outcome, or change the order that it is given.
+func TestStepsThatDoNotKeepToIt(t *testing.T) {
+	t.Parallel()
+	var forGood sync.WaitGroup
+	forGood.Add(1)
+	t.Cleanup(forGood.Done)
+	bad := map[string]func(saga.StepRequest) providers.Outcome{
+		"hangs":             func(saga.StepRequest) providers.Outcome { forGood.Wait(); return providers.Outcome{} },
+		"says nothing":      func(saga.StepRequest) providers.Outcome { return providers.Outcome{} },
+		"changes the order": func(r saga.StepRequest) providers.Outcome { r.Order.Items[0].Quantity = 1; return providers.Outcome{} },
+	}
+	for name, first := range bad {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			var calls atomic.Int32
+			b.steps = saga.Definition{saga.Reserve, {Name: "check", Do: func(_ context.Context, r saga.StepRequest) providers.Outcome {
+				if calls.Add(1) == 1 {
+					return first(r)
+				}
+				return providers.Outcome{Kind: providers.Succeeded}
+			}}, saga.Charge, saga.Confirm}
+			runner, claim := b.newRunnerWith(saga.Config{Store: b.store, CallTimeout: 10 * time.Millisecond}), claimOf("order")
+			if _, err := runner.Start(b.ctx, claim, cups()); err != nil {
+				t.Fatal(err)
+			}
+			b.recover(runner)
+			b.wantState(claim, saga.Completed, saga.OrderConfirmed, saga.PaymentCaptured)
+			b.wantStock("cup", 8)
 		})
 	}
 }

@@ -329,7 +329,7 @@ var reviews = map[string]review{
 	},
 	"void_refused": {
 		func(b *bundle) saga.Saga { return b.answer(b.voiding(), saga.CallVoid, rejected, 0) },
-		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
+		map[saga.Resolution]end{again: canceled, taken: confirmed, nothing: canceled},
 		nil, 0,
 	},
 	"void_refused of a late payment": {
