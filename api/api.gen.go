@@ -992,7 +992,7 @@ type RefundRequest struct {
 	// Amount In minor units. Absent for all that is left.
 	Amount int64 `json:"amount,omitempty,omitzero"`
 
-	// Reason The shop's own words, kept with the refund. The provider and the customer do not see them.
+	// Reason The shop's own words, kept with the refund. The provider and the customer do not see them. A card number is refused.
 	Reason string `json:"reason,omitempty,omitzero"`
 }
 

@@ -203,21 +203,6 @@ func TestDecisionsReachTheRunner(t *testing.T) {
 	}
 }
 
-// What looks like a card number is found among what a person writes; what a person needs to write is not taken for one.
-func TestCardNumbersInReasons(t *testing.T) {
-	t.Parallel()
-	for reason, want := range map[string]bool{
-		"4111111111111111": true, "card 4111 1111 1111 1111, 12/29": true, "4111-1111-1111-1111 12-29": true, "(378282246310005)": true,
-		"6011.1111.1111.1117": true, "it is 5555_5555_5555_4444.": true, "ref 17 4111 1111 1111 1111": true,
-		"bank transfer 4711 of 2026-12-02": false, "pi_3PqXyZ2eZvKYlo2C": false, "4111111111111112": false, "8535296650153317": false,
-		"order 5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71": false, "30569309-0259-4423-8123-411111111111": false, "39.98 EUR": false, "": false,
-	} {
-		if got := cardNumberIn(reason); got != want {
-			t.Errorf("%q: %t", reason, got)
-		}
-	}
-}
-
 // checkAgainst compares all but the fingerprint, whose own test says what it is over.
 func (r *askedRunner) checkAgainst(t *testing.T, want askedRunner) {
 	t.Helper()

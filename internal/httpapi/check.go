@@ -10,7 +10,6 @@ import (
 	"math"
 	"net/mail"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -158,30 +157,3 @@ func checkDigitFits(digits string) bool {
 	}
 	return sum%10 == 0
 }
-
-var (
-	uuidText = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
-	// digitGroups are digits that belong together, what groups them between.
-	digitGroups = regexp.MustCompile(`[0-9]+(?:[ ._-][0-9]+)*`)
-	digitGroup  = regexp.MustCompile(`[0-9]+`)
-)
-
-// cardNumberIn finds a card number in what a person wrote: groups of digits that follow each other and together are one. Ids of orders
-// and sagas are none.
-func cardNumberIn(text string) bool {
-	for _, run := range digitGroups.FindAllString(uuidText.ReplaceAllString(text, "x"), -1) {
-		groups := digitGroup.FindAllString(run, -1)
-		for first := range groups {
-			for last := first + 1; last <= len(groups) && last-first <= longestCard; last++ {
-				digits := strings.Join(groups[first:last], "")
-				if looksLikeCard(digits) && checkDigitFits(digits) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// longestCard is the most digits that a card number has (ISO/IEC 7812).
-const longestCard = 19

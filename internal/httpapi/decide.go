@@ -112,13 +112,6 @@ func checkResolve(r api.ResolveRequest) error {
 	return found.problem()
 }
 
-// checkReason keeps card numbers out of the audit log, from which nothing is deleted.
-func (p *places) checkReason(reason string) {
-	if cardNumberIn(reason) {
-		p.addf("/reason", "There is what looks like a card number, which must never be kept here. Name the payment by the provider's id.")
-	}
-}
-
 // answerDecision is 200 where the saga has come to rest, with its end, with a person, or with money held; else it goes on by itself.
 func answerDecision(s saga.Saga) (saga.Answer, error) {
 	shown := showSaga(s)

@@ -19,6 +19,11 @@ func (s *server) CreateRefund(w http.ResponseWriter, r *http.Request, id api.Ord
 		if err := s.decode(w, r, "RefundRequest", &request); err != nil {
 			return intent{}, err
 		}
+		var found places
+		found.checkReason(request.Reason)
+		if err := found.problem(); err != nil {
+			return intent{}, err
+		}
 		return intent{refundFingerprint(id, request), func(ctx context.Context, claim saga.Claim) (saga.Answer, error) {
 			return s.Runner.Refund(ctx, claim, saga.Ref{AccountID: claim.AccountID, Key: id}, request.Amount, request.Reason)
 		}}, nil
