@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -124,14 +126,12 @@ func (s *server) ListAuditLog(w http.ResponseWriter, r *http.Request, params api
 		filter.Subject = id.String() // as it is kept, however it is spelled
 	}
 	if params.Cursor != nil {
-		text, err := base64.RawURLEncoding.DecodeString(*params.Cursor)
-		if err == nil {
-			filter.Before, err = strconv.ParseInt(string(text), 10, 64)
-		}
-		if err != nil || filter.Before <= 0 {
+		before, err := readEntry(*params.Cursor)
+		if err != nil {
 			s.fail(w, r, errBadCursor)
 			return
 		}
+		filter.Before = before
 	}
 	found, err := s.Store.ListAudit(r.Context(), accountOf(r.Context()), filter)
 	if err != nil {
@@ -140,9 +140,27 @@ func (s *server) ListAuditLog(w http.ResponseWriter, r *http.Request, params api
 	}
 	list := api.AuditLog{Data: showAudit(found[:min(limit, len(found))])}
 	if len(found) > limit {
-		list.NextCursor = new(base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(found[limit-1].ID, 10))))
+		list.NextCursor = new(writeEntry(found[limit-1].ID))
 	}
 	s.sendJSON(w, r, list)
+}
+
+// writeEntry is the cursor of the audit log: the id of the last entry of the page before.
+func writeEntry(id int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(id, 10)))
+}
+
+// readEntry takes only what writeEntry writes.
+func readEntry(cursor string) (int64, error) {
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return 0, fmt.Errorf("decode cursor: %w", err)
+	}
+	id, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || id <= 0 || writeEntry(id) != cursor {
+		return 0, fmt.Errorf("read cursor's id: %w", errors.Join(err, errBadCursor))
+	}
+	return id, nil
 }
 
 // showSaga is a saga as an operator sees it, without its steps and what was found.

@@ -187,6 +187,7 @@ func writePlace(at time.Time, id uuid.UUID) string {
 // lastMicrosecond is the end of the year 9999, in microseconds since 1970: a later time is none that this server gave.
 const lastMicrosecond = 253_402_300_799_999_999
 
+// readPlace takes only what writePlace writes, in this one spelling.
 func readPlace(cursor string) (at time.Time, id uuid.UUID, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
@@ -201,5 +202,9 @@ func readPlace(cursor string) (at time.Time, id uuid.UUID, err error) {
 	if err != nil {
 		return time.Time{}, uuid.Nil, fmt.Errorf("read cursor's id: %w", err)
 	}
-	return time.UnixMicro(since), id, nil
+	at = time.UnixMicro(since)
+	if writePlace(at, id) != cursor {
+		return time.Time{}, uuid.Nil, errBadCursor
+	}
+	return at, id, nil
 }

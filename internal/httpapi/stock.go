@@ -75,7 +75,7 @@ func (s *server) ListStock(w http.ResponseWriter, r *http.Request, params api.Li
 	after, limit := "", limitOf(params.Limit)
 	if params.Cursor != nil {
 		sku, err := base64.RawURLEncoding.DecodeString(*params.Cursor)
-		if err != nil || !skuForm.Match(sku) {
+		if err != nil || !skuForm.Match(sku) || writeSKU(string(sku)) != *params.Cursor {
 			s.fail(w, r, errBadCursor)
 			return
 		}
@@ -91,10 +91,13 @@ func (s *server) ListStock(w http.ResponseWriter, r *http.Request, params api.Li
 		list.Data = append(list.Data, showStock(stock))
 	}
 	if len(found) > limit {
-		list.NextCursor = new(base64.RawURLEncoding.EncodeToString([]byte(found[limit-1].SKU)))
+		list.NextCursor = new(writeSKU(found[limit-1].SKU))
 	}
 	s.sendJSON(w, r, list)
 }
+
+// writeSKU is the cursor of the stock: the last SKU of the page before.
+func writeSKU(sku string) string { return base64.RawURLEncoding.EncodeToString([]byte(sku)) }
 
 func showStock(stock saga.Stock) api.Stock {
 	return api.Stock{

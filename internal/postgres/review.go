@@ -166,7 +166,7 @@ func (s *Store) ListFindings(ctx context.Context, account string, filter saga.Fi
 func (s *Store) ListAudit(ctx context.Context, account string, filter saga.AuditFilter) ([]saga.AuditEntry, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+auditColumns+` FROM audit_log
-		WHERE account_id = $1 AND ($2 = '' OR subject = $2) AND ($3 = 0 OR id < $3) ORDER BY id DESC LIMIT $4`,
+		WHERE account_id = $1 AND ($2 = '' OR subject = $2) AND ($3::bigint = 0 OR id < $3) ORDER BY id DESC LIMIT $4`,
 		account, filter.Subject, filter.Before, filter.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("list the audit log: %w", mapError(err))
