@@ -105,6 +105,27 @@ func TestSagasThatAreCalledWrongly(t *testing.T) {
 	}
 }
 
+// A saga that a step refused before the charge is shown without a charge.
+func TestSagaWithoutAChargeIsShown(t *testing.T) {
+	t.Parallel()
+	key := uuid.MustParse("3ffbd026-bac1-5d67-a04d-5b537230444c")
+	at := time.Date(2026, 12, 4, 14, 2, 11, 0, time.UTC)
+	var shown bytes.Buffer
+	noError(t, printSaga(&shown, api.SagaRecord{
+		Key: key, Kind: api.SagaKindOrder, State: api.SagaStateRolledBack, OrderID: key, Status: "failed", Provider: "stripe",
+		Amount: 3998, Currency: "EUR", Attempts: 1, CreatedAt: at, UpdatedAt: at,
+		Steps: []api.Step{
+			{Name: "reserve", Attempt: 1, Status: "done", SubKey: key.String() + "_reserve", StartedAt: at},
+			{Name: "fraud_check", Attempt: 1, Status: "failed", SubKey: key.String() + "_fraud_check", Outcome: "declined", Code: "too_risky", SentCount: 1, StartedAt: at},
+			{Name: "release", Attempt: 1, Status: "done", SubKey: key.String() + "_release", StartedAt: at},
+		},
+	}))
+	wantWords(t, shown.String(), "rolled_back", "39.98 EUR at stripe", "fraud_check", "declined", "too_risky", key.String()+"_fraud_check", "release")
+	if strings.Contains(shown.String(), "charge") || strings.Contains(shown.String(), "0001-01-01") || strings.Contains(shown.String(), "fits:") {
+		t.Error(shown.String())
+	}
+}
+
 // Only a yes goes on, after what is found and what follows was shown.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
