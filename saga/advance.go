@@ -95,6 +95,7 @@ func (f *fold) fire(event string) {
 }
 
 func (f *fold) answered(e Event) {
+	e.Outcome = storable(e.Outcome)
 	reaction, known := reactionTo(f.saga.Kind, e.Call, e.Outcome.Kind)
 	step := f.saga.stepFor(e)
 	if !known || step == nil || !fits(e.Call, f.saga) {

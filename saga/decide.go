@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"paysaga/providers"
 )
@@ -24,6 +25,9 @@ func (r *Runner) Decide(ctx context.Context, claim Claim, ref Ref, decision Deci
 		if s.busy() {
 			return Answer{}, errAskedTooSoon
 		}
+		if err := r.otherPayments(ctx, decision, s); err != nil {
+			return Answer{}, err
+		}
 		event := Event{Kind: Decided, Decision: &decision}
 		if call := decision.question(s, r.policy(s).Windows); call != CallNone {
 			event.Outcome = r.send(ctx, decision.toldOf(s), call)
@@ -32,12 +36,39 @@ func (r *Runner) Decide(ctx context.Context, claim Claim, ref Ref, decision Deci
 		if errors.Is(err, ErrPaymentOfAnother) {
 			return Answer{}, refusedf(RefusedUnfit, "This payment is another order's.")
 		}
+		if errors.Is(err, ErrExceedsCapture) {
+			return Answer{}, refusedf(RefusedTooMuch, "With this refund, more would be given back than was captured.")
+		}
 		return answer, err
 	})
 }
 
 // ErrPaymentOfAnother is a store's answer to a decision that names a payment which is known as another saga's. Nothing was written.
 var ErrPaymentOfAnother = errors.New("payment is another saga's")
+
+// otherPayments refuses a decision about an order while the provider keeps, or can still take, money of a charge that another one has
+// followed: the decision closes what was found about it. What cannot be asked for is the person's to see.
+func (r *Runner) otherPayments(ctx context.Context, d Decision, s Saga) error {
+	if s.State != NeedsReview || s.Kind != KindOrder || d.OutsideProvider || d.Resolution == ResolveAsItIs {
+		return nil
+	}
+	newest := s.step(StepCharge)
+	for i, step := range s.Steps {
+		provider, ok := r.Providers[step.Provider]
+		if step.Name != StepCharge || step.Attempt == newest.Attempt || !ok || provider.Windows().NoLookup {
+			continue
+		}
+		earlier := s
+		earlier.Steps = s.Steps[: i+1 : i+1]
+		switch told := r.send(ctx, earlier, CallLookup); told.Kind {
+		case providers.Succeeded, providers.Authorized, providers.Processing:
+			return refusedf(RefusedContradicted, "The provider has another payment of this order: %s (attempt %d) is %q, of %s. Give it back first.",
+				step.ProviderReference, step.Attempt, told.Kind, told.Money)
+		default: // nothing is kept of it, as far as anybody knows
+		}
+	}
+	return nil
+}
 
 // Fitting are the decisions that a saga takes as it stands, as far as the provider does not speak against them.
 func (r *Runner) Fitting(s Saga) []Resolution {
@@ -57,7 +88,7 @@ func (d Decision) question(s Saga, windows providers.Windows) Call {
 	charge, refund := s.step(StepCharge), s.step(StepRefund)
 	switch {
 	case windows.NoLookup || s.State != NeedsReview || d.OutsideProvider:
-	case d.Resolution == ResolveTaken && charge != nil, d.Resolution == ResolveNothingKept && charge != nil:
+	case charge != nil && slices.Contains([]Resolution{ResolveTaken, ResolveNothingKept, ResolveCancel}, d.Resolution):
 		return CallLookup
 	case d.Resolution == ResolveNotGiven && s.Kind == KindRefund && refund != nil:
 		return CallCheckRefund

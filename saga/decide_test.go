@@ -261,6 +261,11 @@ func TestProviderHasItsSayAboutRefunds(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.find(refOf(refund))
+			if test.decision == saga.ResolveNotGiven && !test.made {
+				_, err := b.runner.Decide(b.ctx, claimOn("resolve", "early"), refOf(refund), deciding(test.decision))
+				wantRefused(t, err, saga.RefusedUnfit) // the provider could still find it
+			}
+			b.exec(`UPDATE saga_steps SET started_at = now() - interval '3 days', sent_at = now() - interval '2 days'`)
 			_, err := b.runner.Decide(b.ctx, claimOn("resolve", "it"), refOf(refund), deciding(test.decision))
 			if test.refused {
 				wantRefused(t, err, saga.RefusedContradicted)

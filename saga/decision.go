@@ -63,7 +63,7 @@ func (f *fold) decided(d Decision, told providers.Outcome) {
 	case ResolveGiven, ResolveNotGiven:
 		f.decidedRefund(d, told)
 	case ResolveCancel:
-		f.cancelReviewed()
+		f.cancelReviewed(told)
 	default:
 		f.refusef(RefusedUnfit, "There is no resolution %q.", d.Resolution)
 	}
@@ -93,8 +93,10 @@ func (f *fold) retry() {
 	switch {
 	case s.nextOwn() == CallStep && charge == nil:
 		f.fire(fireRetryStep)
-	case s.nextOwn() == CallStep:
+	case s.nextOwn() == CallStep && f.policy.Windows.NoLookup:
 		f.fire(fireSettleTaken)
+	case s.nextOwn() == CallStep: // once the money is seen to be there still
+		f.fire(fireRetryAwait)
 	case s.undoing() && s.Kind == KindRefund:
 		f.fire(fireRetryRefund)
 	case s.undoing():
@@ -206,7 +208,8 @@ func tellsTaken(told providers.Outcome, amount providers.Money) bool {
 	case "", providers.Busy, providers.Rejected: // not asked, or no answer
 		return true
 	case providers.Unknown:
-		return told.Code != providers.CodeOtherPayment // there is such a payment, and it is none of this order's newest charge
+		// Else there is such a payment, and it is none of this order's newest charge, or one of several.
+		return told.Code != providers.CodeOtherPayment && told.Code != providers.CodeSeveralPayments
 	case providers.Succeeded:
 		return told.Code != providers.CodePartiallyRefunded && (told.Money == (providers.Money{}) || told.Money == amount)
 	default:
@@ -250,12 +253,7 @@ func (f *fold) settle(status StepStatus, names ...StepName) {
 func (f *fold) nothingKept(d Decision, told providers.Outcome) {
 	s := &f.saga
 	charge := s.step(StepCharge)
-	switch {
-	case s.Kind != KindOrder, s.goodsSold():
-		f.refusef(RefusedUnfit, "The order is completed, or this is a refund: its goods cannot be taken back here.")
-		return
-	case !d.OutsideProvider && !tellsNothingKept(told):
-		f.contradicted(told)
+	if f.keepsSomething(d, told) {
 		return
 	}
 	f.settle(StepFailed, StepContinue, StepCapture)
@@ -287,6 +285,30 @@ func (f *fold) settleOwn() {
 			step.Status, step.Code = StepFailed, codeByHand
 		}
 	}
+}
+
+// keepsSomething refuses nothing_kept where it does not fit, or the provider tells otherwise.
+func (f *fold) keepsSomething(d Decision, told providers.Outcome) bool {
+	switch s := &f.saga; {
+	case s.Kind != KindOrder, s.goodsSold():
+		f.refusef(RefusedUnfit, "The order is completed, or this is a refund: its goods cannot be taken back here.")
+	case !d.OutsideProvider && !tellsNothingKept(told):
+		f.contradicted(told)
+	case !d.OutsideProvider && f.mayBeFoundLater(s.step(StepCharge), told):
+	default:
+		return false
+	}
+	return true
+}
+
+// mayBeFoundLater refuses to take "not found" for an answer while the provider's search can be behind, or a send be on its way.
+func (f *fold) mayBeFoundLater(step *Step, told providers.Outcome) bool {
+	if told.Kind != providers.NotFound || step.ProviderReference != "" || f.absenceIsConclusive(*step) {
+		return false
+	}
+	f.refusef(RefusedUnfit, "The provider does not find it, and could still: its search is behind by up to %s. Decide later, or retry.",
+		f.policy.Windows.LookupDelay)
+	return true
 }
 
 // undoneAfter tells that a line of the saga undoes a charge, or what was captured of it.
@@ -334,29 +356,48 @@ func (f *fold) decidedRefund(d Decision, told providers.Outcome) {
 		return
 	}
 	refund := s.step(StepRefund)
-	counted := refund.Status == StepDone
-	if d.Resolution == ResolveGiven {
-		if !counted {
-			f.refund = RefundGive
-		}
+	switch {
+	case d.Resolution == ResolveGiven:
+		f.refund = givenFrom(*refund)
 		refund.Status, refund.Code = StepDone, codeByHand
 		f.fire(fireSettleCompleted)
-		return
-	}
-	if told.Kind == providers.Succeeded || told.Kind == providers.Processing {
+	case told.Kind == providers.Succeeded, told.Kind == providers.Processing:
 		f.contradicted(told)
-		return
+	case f.mayBeFoundLater(refund, told):
+	default:
+		f.refund = notGivenFrom(*refund)
+		refund.Status, refund.Code = StepFailed, codeByHand
+		f.fire(fireSettleRolledBack)
 	}
-	f.refund = RefundFree
-	if counted {
-		f.refund = RefundReturn
+}
+
+// writtenOff tells that a person had decided that a refund was not given: its sum is the order's again.
+func (s Step) writtenOff() bool { return s.Status == StepFailed && s.Code == codeByHand }
+
+// givenFrom is what it does to the order's sums that a refund turns out to be given.
+func givenFrom(refund Step) RefundEffect {
+	switch {
+	case refund.Status == StepDone: // counted already
+		return RefundNone
+	case refund.writtenOff():
+		return RefundFound
 	}
-	refund.Status, refund.Code = StepFailed, codeByHand
-	f.fire(fireSettleRolledBack)
+	return RefundGive
+}
+
+// notGivenFrom is what it does to the order's sums that a refund turns out not to be given.
+func notGivenFrom(refund Step) RefundEffect {
+	switch {
+	case refund.Status == StepDone:
+		return RefundReturn
+	case refund.writtenOff():
+		return RefundNone
+	}
+	return RefundFree
 }
 
 // cancelReviewed gives up an order in review whose payment is known: it is closed, or what was taken of it is given back.
-func (f *fold) cancelReviewed() {
+func (f *fold) cancelReviewed(told providers.Outcome) {
 	s := &f.saga
 	charge := s.step(StepCharge)
 	switch {
@@ -366,6 +407,8 @@ func (f *fold) cancelReviewed() {
 		f.refusef(RefusedCaptured, "A part of the money is taken: decide taken, or give it back at the provider and decide nothing_kept.")
 	case charge.open() && charge.ProviderReference == "" && !f.policy.Windows.NoLookup:
 		f.refusef(RefusedUnfit, "Nobody knows yet whether there is a payment: retry finds out.")
+	case told.Code == providers.CodeSeveralPayments:
+		f.contradicted(told)
 	case charge.Status == StepUnknown && charge.Outcome == providers.Succeeded: // of another amount than the order's
 		f.refusef(RefusedUnfit, "The provider took another amount than was asked for: give it back there, and decide nothing_kept.")
 	default:

@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"paysaga/providers"
 )
@@ -65,6 +66,9 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 		return s.hearHint(n, windows)
 	case n.Outcome.Kind == providers.Unknown:
 		return heard{}
+	case s.isAgainstDecision(n):
+		return contradiction(FindingRefundedAtProvider, "The provider announces (%s, %s) what goes against a person's decision.",
+			n.About, n.Outcome.Kind)
 	case s.Kind == KindRefund:
 		return s.hearOfRefund(n)
 	}
@@ -185,7 +189,7 @@ func (s *Saga) hearOfCharge(n providers.Notice) heard {
 func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.Outcome) (h heard, found bool) {
 	newest := charge == s.step(StepCharge)
 	switch {
-	case s.isUndone(charge):
+	case s.isUndone(charge) && !s.undoneUnseen(charge):
 	case newest && s.State == RolledBack,
 		newest && s.State == Compensating && s.openStep(StepVoid) != nil && charge.open() && !moved(charge.Outcome):
 		return heard{event: &Event{Kind: Late, SubKey: charge.SubKey, Payment: n.Payment, Outcome: outcome}}, true
@@ -193,6 +197,39 @@ func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.O
 		return contradiction(FindingChargedAfterRefusal, "The provider announces a payment (%s) whose charge had been refused.", n.Payment), true
 	}
 	return heard{}, false
+}
+
+// undoneUnseen tells that a person said of a charge, whose end nobody knew, that nothing was kept of it.
+func (s *Saga) undoneUnseen(charge *Step) bool {
+	byHand := func(step Step) bool { return step.Code == codeByHand && s.chargeUndoneBy(step) == charge }
+	return charge.Status == StepUndone && !moved(charge.Outcome) && slices.ContainsFunc(s.Steps, byHand)
+}
+
+// isAgainstDecision tells of a payment that a person had decided as taken, and that comes to nothing; and of a refund that was decided as
+// not given, and that was given.
+func (s *Saga) isAgainstDecision(n providers.Notice) bool {
+	kind := n.Outcome.Kind
+	gone, given := false, false
+	switch n.About {
+	case providers.AboutCharge:
+		gone = kind == providers.Canceled || kind == providers.Declined
+	case providers.AboutVoid:
+		gone = kind == providers.Succeeded
+	case providers.AboutRefund:
+		given = kind == providers.Succeeded
+	case providers.AboutCapture, providers.AboutOther:
+	}
+	if s.Kind == KindRefund {
+		refund := s.step(StepRefund)
+		return given && s.State == RolledBack && refund.writtenOff() && isAbout(n, refund)
+	}
+	charge := s.noticedCharge(n)
+	return gone && s.State == Completed && charge != nil && charge == s.step(StepCharge) && charge.Code == codeByHand
+}
+
+// isAbout tells that a notice can be about this refund, and is not known to be about another one of the payment.
+func isAbout(n providers.Notice, refund *Step) bool {
+	return n.Key == refund.SubKey || n.Reference == "" || refund.ProviderReference == "" || n.Reference == refund.ProviderReference
 }
 
 // mayMove tells that a notice about the newest charge can bring the saga on.
@@ -281,8 +318,7 @@ func (s *Saga) hearOfRefund(n providers.Notice) heard {
 	outcome, refund := *n.Outcome, s.step(StepRefund)
 	switch {
 	case n.About != providers.AboutRefund, refund == nil:
-	case n.Key != refund.SubKey && n.Reference != "" && refund.ProviderReference != "" && n.Reference != refund.ProviderReference:
-		// another refund of the payment
+	case !isAbout(n, refund): // another refund of the payment
 	case s.State == Refunding:
 		return answer(CallRefund, "", outcome)
 	case s.State == Completed && (outcome.Kind == providers.Declined || outcome.Kind == providers.Canceled):

@@ -42,6 +42,7 @@ const (
 	RefundGive   RefundEffect = "give"   // refunding shrinks, refunded grows
 	RefundFree   RefundEffect = "free"   // refunding shrinks
 	RefundReturn RefundEffect = "return" // refunded shrinks: the bank sent the money back
+	RefundFound  RefundEffect = "found"  // refunded grows: it was given after all, though nothing was held for it any more
 )
 
 // Refund begins to give back an amount, in minor units, of a completed order; zero is all that is left. The answer is stored

@@ -188,7 +188,7 @@ type ledger struct{ captured, refunding, refunded int64 }
 
 func (l *ledger) write(effect RefundEffect, amount int64) bool {
 	next := *l
-	switch effect {
+	switch effect { //nolint:exhaustive // what no person has decided
 	case RefundHold:
 		next.refunding += amount
 	case RefundGive:

@@ -132,6 +132,8 @@ func queueSums(batch *pgx.Batch, after *saga.Saga, effect saga.RefundEffect) err
 		refunding = -amount
 	case saga.RefundReturn:
 		refunded = -amount
+	case saga.RefundFound:
+		refunded = amount
 	case saga.RefundHold:
 		return errors.New("a refund holds its sum as it begins, not later")
 	}

@@ -311,7 +311,7 @@ func (s *Store) Timeline(ctx context.Context, account string, orderID uuid.UUID)
 func (s *Store) explain(ctx context.Context, err error, change saga.Change) error {
 	account, items := change.After.AccountID, change.After.Order.Items
 	switch {
-	case change.Refund == saga.RefundHold && errors.Is(err, errOverRefund):
+	case (change.Refund == saga.RefundHold || change.Refund == saga.RefundFound) && errors.Is(err, errOverRefund):
 		return saga.ErrExceedsCapture
 	case change.Stock != saga.StockReserve:
 		return err

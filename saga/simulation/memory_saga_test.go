@@ -323,6 +323,8 @@ func refundSums(paid saga.Payment, effect saga.RefundEffect, amount int64) (refu
 	case saga.RefundNone:
 	case saga.RefundHold:
 		refunding += amount
+	case saga.RefundFound:
+		refunded += amount
 	case saga.RefundGive:
 		refunding, refunded = refunding-amount, refunded+amount
 	case saga.RefundFree:
