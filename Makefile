@@ -62,7 +62,7 @@ alerts: ## Check the alert rules and run their tests
 generate: ## Write the generated files anew
 	go generate ./...
 
-verify: ## Fail when a generated file or go.mod is not what the sources say
+verify: ## Fail when a generated file, a go.mod, a mutant or an alert rule is not what the sources say
 	@sh tools/verify.sh
 
 bench: ## Run the benchmarks

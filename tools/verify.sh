@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fails when generating changes a file, when a go.mod is not tidy, or when an alert rule does not hold its tests,
-# or when a mutant does not fit the code any more. Changes that are not committed yet do not matter:
-# the tree before is compared with the tree after, each taken through an index of its own, so that git's is left alone.
+# Fails when generating changes a file, when a go.mod is not tidy, when a mutant does not fit the code any more, or when an alert rule
+# does not hold its tests. Changes that are not committed yet do not matter: the tree before is compared with the tree after, each
+# taken through an index of its own, so that git's is left alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -27,4 +27,4 @@ if ! go mod tidy -diff || ! go -C tools mod tidy -diff || ! go -C tools/alerts m
 fi
 go -C tools run ./mutants -root .. -check
 (cd tools/alerts && go run . ../../deploy/prometheus/paysaga.rules.test.yml)
-echo 'verify: generated files and go.mod are up to date.'
+echo 'verify: generated files, go.mod and mutants are up to date, and the alert rules hold.'
