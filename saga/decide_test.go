@@ -284,7 +284,7 @@ func TestProviderHasItsSayAboutRefunds(t *testing.T) {
 	}
 }
 
-// A retry takes up at once what rests, and what has been given up goes on where it stood. Neither charges.
+// A retry takes up at once what rests, and what has been given up goes on where it stood. Neither charges anew.
 func TestRetryTakesUp(t *testing.T) {
 	t.Parallel()
 	for name, bring := range map[string]func(b *bundle, order saga.Claim){

@@ -47,7 +47,7 @@ func (c *Client) OrderSaga(ctx context.Context, id uuid.UUID) (api.Saga, error) 
 	return ask(ctx, c, r, func(s api.Saga) bool { return s.Key != uuid.Nil })
 }
 
-// RetrySaga lets a saga go on now. It never charges.
+// RetrySaga lets a saga go on now. It charges nothing anew.
 func (c *Client) RetrySaga(ctx context.Context, key Key, sagaKey uuid.UUID, reason string) (SagaResult, error) {
 	return c.decide(ctx, c.post("retry saga", key, "sagas", sagaKey.String(), "retry"), api.DecisionRequest{Reason: reason})
 }

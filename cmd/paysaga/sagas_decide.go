@@ -41,7 +41,7 @@ func (d *deciding) addFlags(command *cobra.Command, confirms bool) {
 func newSagasRetryCommand(dir *string) *cobra.Command {
 	d := &deciding{dir: dir}
 	command := &cobra.Command{
-		Use: "retry SAGA", Short: "Let a saga go on now, with all its tries anew; it never charges", Args: cobra.ExactArgs(1),
+		Use: "retry SAGA", Short: "Let a saga go on now, with all its tries anew; nothing is charged anew", Args: cobra.ExactArgs(1),
 		Example: `  paysaga sagas retry 3ffbd026-bac1-5d67-a04d-5b537230444c --reason 'The API key is right now.'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.decide(cmd, args[0], "", func(ctx context.Context, c *shopclient.Client, key shopclient.Key, of uuid.UUID) error {
