@@ -90,9 +90,8 @@ func (s *system) gather(customers *shops) books {
 		SELECT provider, event_id, type, about, status, last_error FROM webhook_events
 		WHERE status <> 'applied' AND NOT (status = 'unmatched' AND about = 'other')`)
 	b.stock = s.stock()
-	type number struct{ N int }
-	b.held = read[number](s, `SELECT count(*) FROM reservations WHERE status = 'held'`)[0].N
-	b.open = read[number](s, `SELECT count(*) FROM idempotency_keys WHERE status = 'PROCESSING'`)[0].N
+	b.held = s.count(`SELECT count(*) FROM reservations WHERE status = 'held'`)
+	b.open = s.count(`SELECT count(*) FROM idempotency_keys WHERE status = 'PROCESSING'`)
 	type copies struct {
 		Text string
 		N    int

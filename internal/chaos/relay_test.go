@@ -32,7 +32,7 @@ const (
 	wirePasses  wireState = iota
 	wireRefuses           // connections are reset, those that stand too
 	wireHolds             // nothing gets through and nothing ends, as where a network drops all packets; later it goes on
-	wireCuts              // each connection is reset after so many bytes of answers
+	wireCuts              // each connection is closed after so many bytes of answers
 )
 
 // longestCut is the most bytes of answers after which a connection is cut: most answers are shorter, so that some come whole.
@@ -154,7 +154,7 @@ func (r *relay) serve(near net.Conn) {
 	<-asked
 }
 
-// end resets a connection, unless that is done.
+// end closes a connection, unless that is done.
 func (r *relay) end(l *link) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
