@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -87,15 +88,15 @@ func newOrdersListCommand(dir *string) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	command.Flags().StringVar(&status, "status", "", "only orders of this status")
+	statuses := words([]api.OrderStatus{
+		api.OrderStatusProcessing, api.OrderStatusAwaiting, api.OrderStatusConfirmed, api.OrderStatusFailed, api.OrderStatusCanceled,
+		api.OrderStatusInReview,
+	})
+	command.Flags().StringVar(&status, "status", "", "only orders of this status: "+strings.Join(statuses, ", "))
 	command.Flags().StringVar(&provider, "provider", "", "only orders paid through this provider")
 	command.Flags().StringVar(&cursor, "cursor", "", "the next_cursor of the page before")
 	command.Flags().IntVar(&limit, "limit", 20, "orders a page, at most 100")
-	statuses := []string{
-		string(api.OrderStatusProcessing), string(api.OrderStatusAwaiting), string(api.OrderStatusConfirmed),
-		string(api.OrderStatusFailed), string(api.OrderStatusCanceled), string(api.OrderStatusInReview),
-	}
-	_ = command.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
+	complete(command, "status", statuses)
 	return command
 }
 

@@ -55,14 +55,15 @@ func newSagasListCommand(dir *string) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	command.Flags().StringVar(&state, "state", "", "only sagas in this state")
-	command.Flags().StringVar(&kind, "kind", "", "only sagas of orders, or of refunds")
+	states, kinds := words(saga.OpenStates()), words([]api.SagaKind{api.SagaKindOrder, api.SagaKindRefund})
+	command.Flags().StringVar(&state, "state", "", "only sagas in this state: "+strings.Join(states, ", "))
+	command.Flags().StringVar(&kind, "kind", "", "only sagas of this kind: "+strings.Join(kinds, ", "))
 	command.Flags().StringVar(&filter.Provider, "provider", "", "only sagas paid through this provider")
 	command.Flags().StringVar(&filter.Finding, "finding", "", "only sagas with an open finding of this kind")
 	command.Flags().StringVar(&cursor, "cursor", "", "the next_cursor of the page before")
 	command.Flags().IntVar(&filter.PageSize, "limit", 20, "sagas a page, at most 100")
-	complete(command, "state", words(saga.OpenStates()))
-	complete(command, "kind", []string{string(api.SagaKindOrder), string(api.SagaKindRefund)})
+	complete(command, "state", states)
+	complete(command, "kind", kinds)
 	return command
 }
 
