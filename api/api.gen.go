@@ -392,16 +392,20 @@ func (e FindingStatusFilter) Valid() bool {
 // Defines values for OpenStateFilter.
 const (
 	OpenStateFilterAwaiting     OpenStateFilter = "awaiting"
+	OpenStateFilterCharged      OpenStateFilter = "charged"
 	OpenStateFilterCharging     OpenStateFilter = "charging"
 	OpenStateFilterCompensating OpenStateFilter = "compensating"
 	OpenStateFilterNeedsReview  OpenStateFilter = "needs_review"
 	OpenStateFilterRefunding    OpenStateFilter = "refunding"
+	OpenStateFilterReserved     OpenStateFilter = "reserved"
 )
 
 // Valid indicates whether the value is a known member of the OpenStateFilter enum.
 func (e OpenStateFilter) Valid() bool {
 	switch e {
 	case OpenStateFilterAwaiting:
+		return true
+	case OpenStateFilterCharged:
 		return true
 	case OpenStateFilterCharging:
 		return true
@@ -410,6 +414,8 @@ func (e OpenStateFilter) Valid() bool {
 	case OpenStateFilterNeedsReview:
 		return true
 	case OpenStateFilterRefunding:
+		return true
+	case OpenStateFilterReserved:
 		return true
 	default:
 		return false
@@ -479,16 +485,20 @@ func (e GetIdempotencyKeyParamsEndpoint) Valid() bool {
 // Defines values for ListSagasParamsState.
 const (
 	ListSagasParamsStateAwaiting     ListSagasParamsState = "awaiting"
+	ListSagasParamsStateCharged      ListSagasParamsState = "charged"
 	ListSagasParamsStateCharging     ListSagasParamsState = "charging"
 	ListSagasParamsStateCompensating ListSagasParamsState = "compensating"
 	ListSagasParamsStateNeedsReview  ListSagasParamsState = "needs_review"
 	ListSagasParamsStateRefunding    ListSagasParamsState = "refunding"
+	ListSagasParamsStateReserved     ListSagasParamsState = "reserved"
 )
 
 // Valid indicates whether the value is a known member of the ListSagasParamsState enum.
 func (e ListSagasParamsState) Valid() bool {
 	switch e {
 	case ListSagasParamsStateAwaiting:
+		return true
+	case ListSagasParamsStateCharged:
 		return true
 	case ListSagasParamsStateCharging:
 		return true
@@ -497,6 +507,8 @@ func (e ListSagasParamsState) Valid() bool {
 	case ListSagasParamsStateNeedsReview:
 		return true
 	case ListSagasParamsStateRefunding:
+		return true
+	case ListSagasParamsStateReserved:
 		return true
 	default:
 		return false

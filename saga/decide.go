@@ -25,10 +25,13 @@ func (r *Runner) Decide(ctx context.Context, claim Claim, ref Ref, decision Deci
 		if s.busy() {
 			return Answer{}, errAskedTooSoon
 		}
+		event := Event{Kind: Decided, Decision: &decision}
+		if _, err := Advance(s, event, r.policy(s)); err != nil { // whatever the provider tells
+			return Answer{}, err
+		}
 		if err := r.otherPayments(ctx, decision, s); err != nil {
 			return Answer{}, err
 		}
-		event := Event{Kind: Decided, Decision: &decision}
 		if call := decision.question(s, r.policy(s).Windows); call != CallNone {
 			event.Outcome = r.send(ctx, decision.toldOf(s), call)
 		}

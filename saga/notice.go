@@ -208,23 +208,25 @@ func (s *Saga) undoneUnseen(charge *Step) bool {
 // isAgainstDecision tells of a payment that a person had decided as taken, and that comes to nothing; and of a refund that was decided as
 // not given, and that was given.
 func (s *Saga) isAgainstDecision(n providers.Notice) bool {
-	kind := n.Outcome.Kind
-	gone, given := false, false
-	switch n.About {
-	case providers.AboutCharge:
-		gone = kind == providers.Canceled || kind == providers.Declined
-	case providers.AboutVoid:
-		gone = kind == providers.Succeeded
-	case providers.AboutRefund:
-		given = kind == providers.Succeeded
-	case providers.AboutCapture, providers.AboutOther:
-	}
+	given := n.About == providers.AboutRefund && n.Outcome.Kind == providers.Succeeded
 	if s.Kind == KindRefund {
 		refund := s.step(StepRefund)
 		return given && s.State == RolledBack && refund.writtenOff() && isAbout(n, refund)
 	}
 	charge := s.noticedCharge(n)
-	return gone && s.State == Completed && charge != nil && charge == s.step(StepCharge) && charge.Code == codeByHand
+	return isGone(n) && s.State == Completed && charge != nil && charge == s.step(StepCharge) && charge.Code == codeByHand
+}
+
+// isGone tells that a notice is about a payment that was let go, or refused.
+func isGone(n providers.Notice) bool {
+	switch kind := n.Outcome.Kind; n.About {
+	case providers.AboutCharge:
+		return kind == providers.Canceled || kind == providers.Declined
+	case providers.AboutVoid:
+		return kind == providers.Succeeded
+	case providers.AboutCapture, providers.AboutRefund, providers.AboutOther:
+	}
+	return false
 }
 
 // isAbout tells that a notice can be about this refund, and is not known to be about another one of the payment.
