@@ -40,7 +40,7 @@ SEED = 0
 RUNS = 2000
 
 simulate: ## Run servers over a simulated database and providers: SEED=1 RUNS=2000, PLAN=FILE, FIXTURE=FILE; 0 is any seed
-	go test -count 1 -timeout 0 -v -run '^TestInvariants$$' ./saga/simulation -args -seed $(SEED) -runs $(RUNS) -plan "$(PLAN)" -fixture "$(FIXTURE)" $(ARGS)
+	go test -count 1 -timeout 0 -v -run '^TestInvariants$$' ./saga/simulation -args -seed $(SEED) -runs $(RUNS) -plan "$(abspath $(PLAN))" -fixture "$(abspath $(FIXTURE))" $(ARGS)
 
 DURATION = 2m
 
