@@ -1,10 +1,8 @@
 package stage
 
 import (
-	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -14,19 +12,19 @@ import (
 
 // Send sends a request of the shop, or a person's.
 func (w *World) Send(asked fixture.Request) fixture.Answered {
-	if asked.Happening.Operator != nil {
-		return w.decide(asked.Key, *asked.Happening.Operator)
-	}
 	r := w.request(asked)
 	if !w.Knows(r.Endpoint, r.Key) {
 		w.Sent = append(w.Sent, r)
 	}
 	got := w.Stage.Send(r)
 	w.Logf("  %s: %s", r.Name(), got)
+	if r.Endpoint == ToOrder {
+		w.placed = got
+	}
 	w.remember(r, got)
 	w.revive()
 	w.notice()
-	return fixture.Answered{Status: got.Status, Problem: got.Problem, Replayed: got.Replayed}
+	return fixture.Answered{Status: got.Status, Problem: got.Problem, Why: got.Why, Replayed: got.Replayed}
 }
 
 // remember keeps the one answer of a request, and holds what comes later against it.
@@ -59,6 +57,8 @@ func (w *World) request(asked fixture.Request) Request {
 		}
 	case h.Refund != nil:
 		r.Endpoint, r.Body = ToRefund, Part(h.Refund.Amount)
+	case h.Operator != nil:
+		r = w.decision(asked.Key, *h.Operator)
 	default:
 		r.Endpoint = ToCancel
 	}
@@ -80,39 +80,35 @@ func (w *World) continueBody(c fixture.Continue) map[string]any {
 	return map[string]any{"details": w.details}
 }
 
-// toDecide is the scope of a person's keys.
-const toDecide = "POST /v1/sagas/{id}/resolve"
-
-// decide hands a person's decision to the server of the moment.
-func (w *World) decide(key string, o fixture.Operator) fixture.Answered {
-	about := w.First.ID
+// decision is what a person asks of the API.
+func (w *World) decision(key string, o fixture.Operator) Request {
+	r := Request{Key: key, ID: w.First.ID, Body: map[string]any{"reason": "A fixture says so."}}
 	if o.Refund != "" {
-		about = Request{Endpoint: ToRefund, Key: o.Refund}.SagaKey()
+		r.ID = Request{Endpoint: ToRefund, Key: o.Refund}.SagaKey()
 	}
-	decision := saga.Decision{
-		Resolution: saga.Resolution(o.Resolution), Actor: "fixture", Reason: "A fixture says so.", Amount: o.Amount,
-		OutsideProvider: o.OutsideProvider,
+	switch o.Resolution {
+	case fixture.ResolutionName(saga.ResolveRetry):
+		r.Endpoint = ToRetry
+		return r
+	case fixture.ResolutionName(saga.ResolveCancel):
+		r.Endpoint = ToGiveUp
+		return r
 	}
-	if decision.Resolution == saga.ResolveTaken {
+	r.Endpoint, r.Body["resolution"] = ToResolve, o.Resolution
+	if o.Amount > 0 {
+		r.Body["amount"] = o.Amount
+	}
+	if o.OutsideProvider {
+		r.Body["outside_provider"] = true
+	}
+	if o.Resolution == fixture.ResolutionName(saga.ResolveTaken) {
 		for _, charge := range w.Sandbox.Ledger() {
 			if charge.Captured > 0 {
-				decision.Payment = charge.ID
+				r.Body["payment"] = charge.ID
 			}
 		}
 	}
-	claim := saga.Claim{
-		AccountID: Account, Endpoint: toDecide, Key: Request{Key: key}.Header(), Generation: 1, Retention: 30 * 24 * time.Hour,
-	}
-	answer, err := w.Server.runner.Decide(w.Context(), claim, saga.Ref{AccountID: Account, Key: about}, decision)
-	w.revive()
-	if refused, ok := errors.AsType[*saga.RefusedError](err); ok {
-		return fixture.Answered{Status: http.StatusConflict, Problem: strings.ReplaceAll(string(refused.Reason), "_", "-")}
-	}
-	if err != nil {
-		w.Logf("  %s: %v", key, err)
-		return fixture.Answered{}
-	}
-	return fixture.Answered{Status: answer.Status}
+	return r
 }
 
 // Derived is a request's name in place of the key that derives from it, where a sub-key begins with one.

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -18,6 +19,7 @@ func (f *Flow) CheckEnd() {
 	f.Helper()
 	f.CheckReplays()
 	f.checkIdentifiers()
+	f.checkAudit()
 	if !f.Begun() {
 		if len(f.Sandbox.Ledger()) > 0 {
 			f.Error("charges without an order")
@@ -170,6 +172,21 @@ func (f *Flow) CheckReplays() {
 	}
 	if more := len(f.Requests()) - calls; more != 0 {
 		f.Errorf("replays made %d calls", more)
+	}
+}
+
+// checkAudit makes sure that each decision that was taken is in the audit log once, with its reason, and no other is.
+func (f *Flow) checkAudit() {
+	f.Helper()
+	var taken []string
+	for _, r := range f.Sent {
+		if got, answered := f.Got[r.Name()]; answered && r.Decides() && got.Status < http.StatusMultipleChoices {
+			taken = append(taken, fmt.Sprintf("%s: %s", r.ID, r.Body["reason"]))
+		}
+	}
+	noted := f.Lines(`SELECT subject || ': ' || reason FROM audit_log WHERE id > $1 AND action LIKE 'saga.%' ORDER BY id`, f.audited)
+	if !slices.Equal(taken, noted) {
+		f.Errorf("the audit log has the decisions %q, and %q were taken", noted, taken)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"paysaga/api"
 	"paysaga/internal/account"
 	"paysaga/internal/httpapi"
 	"paysaga/internal/idempotency"
@@ -29,6 +30,11 @@ const (
 	ToCapture  = "POST /v1/orders/{id}/capture"
 	ToCancel   = "POST /v1/orders/{id}/cancel"
 	ToRefund   = "POST /v1/orders/{id}/refunds"
+
+	// ToRetry and the others of a person's decisions are about a saga: its key is the request's ID.
+	ToRetry   = "POST /v1/sagas/{saga}/retry"
+	ToResolve = "POST /v1/sagas/{saga}/resolve"
+	ToGiveUp  = "POST /v1/sagas/{saga}/cancel"
 )
 
 const (
@@ -41,6 +47,7 @@ const (
 type front struct {
 	url     string
 	secret  string // the shop's API key
+	person  string // an operator's
 	current atomic.Pointer[Server]
 }
 
@@ -64,10 +71,15 @@ func (s *Stage) openFront() {
 	listening := httptest.NewServer(handler)
 	s.Cleanup(listening.Close)
 	s.front.url = listening.URL
-	key, secret, err := account.NewKey(Account, "stage", account.Merchant)
+	s.front.secret, s.front.person = s.newKey(account.Merchant), s.newKey(account.Operator)
+}
+
+func (s *Stage) newKey(role account.Role) (secret string) {
+	s.Helper()
+	key, secret, err := account.NewKey(Account, "stage", role)
 	s.Must(err)
 	s.Must(s.Store().CreateAPIKey(s.Context(), key, account.HashSecret(secret), "stage"))
-	s.front.secret = secret
+	return secret
 }
 
 // frontStore is the database as the server of the moment sees it.
@@ -111,8 +123,16 @@ type Request struct {
 	Body     map[string]any
 }
 
+// Decides tells a person's decision from a request of the shop.
+func (r Request) Decides() bool { return strings.HasPrefix(r.Endpoint, "POST /v1/sagas/") }
+
 // Name tells requests of a play apart.
-func (r Request) Name() string { return path.Base(r.Endpoint) + " " + r.Key }
+func (r Request) Name() string {
+	if r.Decides() {
+		return "decision " + path.Base(r.Endpoint) + " " + r.Key
+	}
+	return path.Base(r.Endpoint) + " " + r.Key
+}
 
 // Header is the Idempotency-Key, of at least 16 characters.
 func (r Request) Header() string {
@@ -126,6 +146,7 @@ func (r Request) SagaKey() uuid.UUID { return saga.Key(Account, r.Endpoint, r.He
 type Reply struct {
 	Status   int
 	Problem  string // the problem's type, if it is one
+	Why      string // the problem in words
 	Body     string
 	Replayed bool
 	Kept     bool // it is the one answer that is stored under the request's key
@@ -145,7 +166,10 @@ func (r Reply) String() string {
 // Send sends a request to the API. Whoever asks a server that dies gets nothing.
 func (s *Stage) Send(r Request) Reply {
 	s.Helper()
-	address := s.front.url + "/v1/orders"
+	address, secret := s.front.url+"/v1/orders", s.front.secret
+	if r.Decides() {
+		address, secret = s.front.url+"/v1/sagas", s.front.person
+	}
 	if r.Endpoint != ToOrder {
 		address += "/" + r.ID.String() + "/" + path.Base(r.Endpoint)
 	}
@@ -154,7 +178,7 @@ func (s *Stage) Send(r Request) Reply {
 	posted, err := http.NewRequestWithContext(s.Context(), http.MethodPost, address, bytes.NewReader(body))
 	s.Must(err)
 	posted.Header.Set("Content-Type", "application/json")
-	posted.Header.Set("Authorization", "Bearer "+s.front.secret)
+	posted.Header.Set("Authorization", "Bearer "+secret)
 	posted.Header.Set("Idempotency-Key", r.Header())
 	s.book.Request(posted.Header, string(body))
 	answer, err := s.client.Do(posted)
@@ -168,11 +192,12 @@ func (s *Stage) Send(r Request) Reply {
 	}
 	got := Reply{Status: answer.StatusCode, Body: string(content), Replayed: answer.Header.Get("Idempotency-Replayed") == "true"}
 	if answer.Header.Get("Content-Type") == "application/problem+json" {
-		var problem struct {
-			Type string `json:"type"`
-		}
+		var problem api.Problem
 		s.Must(json.Unmarshal(content, &problem))
-		got.Problem = path.Base(problem.Type)
+		got.Problem, got.Why = path.Base(problem.Type), problem.Detail
+		for _, one := range problem.Errors {
+			got.Why += " " + one.Pointer + ": " + one.Detail
+		}
 	}
 	record, used, err := s.Store().LookupKey(s.Context(), Account, r.Endpoint, r.Header())
 	s.Must(err)

@@ -63,6 +63,7 @@ type Stage struct {
 	history *history
 	steady  *atomic.Bool     // pauses are not drawn, but as long as they may be; those for which a request waits are none
 	stock   map[string]int64 // what was put there, by SKU
+	audited int64            // the last line of the audit log, which nobody empties, of before this play
 }
 
 // clock is how far the time of the stage is ahead of the machine's.
@@ -125,6 +126,7 @@ func (s *Stage) Fresh(r Reporter) *Stage {
 	next.setDatabaseClock()
 	next.stock = map[string]int64{Cup: CupsOnHand}
 	next.Clear()
+	next.audited = next.Count(`SELECT coalesce(max(id), 0) FROM audit_log`)
 	return &next
 }
 

@@ -26,6 +26,7 @@ type World struct {
 	shown                  saga.Payment // when its customer last had to act
 	doomed                 int          // servers that will die like the one before
 	doom                   func()
+	placed                 Reply    // what placing the order was answered last
 	wrong                  []string // what the shop was answered otherwise than before
 }
 
@@ -42,7 +43,7 @@ func (w *World) Open(f *fixture.Fixture) {
 	w.Flow = nil
 	fresh := w.stage.Fresh(w.stage.Reporter)
 	fresh.PutStock(f.Stock)
-	w.doomed, w.shown = 0, saga.Payment{}
+	w.doomed, w.shown, w.placed = 0, saga.Payment{}, Reply{}
 	w.wrong, w.toldCalls, w.toldChanges = nil, 0, 0
 	w.Flow = fresh.NewFlowOf(bodyOf(fresh, f.Order))
 	w.began = fresh.Now()
@@ -147,6 +148,7 @@ func (w *World) bankOnRefunds(decision string) {
 
 // AtProvider lets something happen at the provider of the order's payment that nobody here asked for.
 func (w *World) AtProvider(what fixture.AtProvider) {
+	w.mustHaveBegun()
 	payment := w.Saga().Order.Payment
 	body, err := json.Marshal(map[string]any{
 		"kind": what.Does, "provider": payment.Provider, "id": payment.ProviderReference, "amount": what.Amount,
@@ -199,6 +201,7 @@ func (w *World) Recover() {
 
 // Deadline lets time pass until the order's deadline, and drives what is due.
 func (w *World) Deadline() {
+	w.mustHaveBegun()
 	s := w.Saga()
 	if s.DeadlineAt.IsZero() {
 		w.Fatalf("the order has no deadline; it is %s", s.State)
@@ -207,6 +210,13 @@ func (w *World) Deadline() {
 	w.Pass(max(0, s.DeadlineAt.Sub(s.ReadAt)) + margin)
 	w.Server.Recover()
 	w.revive()
+}
+
+// mustHaveBegun ends the play where there is no order, and tells why.
+func (w *World) mustHaveBegun() {
+	if !w.Begun() {
+		w.Fatalf("there is no order: placing it was answered %s %s", w.placed, w.placed.Why)
+	}
 }
 
 // Crash lets the server die at one of its writes.
