@@ -37,10 +37,10 @@ func openPlayhouse(ctx context.Context, databaseURL string, plays int) (*playhou
 
 // useScratch plays in the one database that the user gives away, one fixture after the other.
 func useScratch(ctx context.Context, databaseURL string) (*playhouse, error) {
-	if _, err := migrations.Up(ctx, databaseURL); err != nil {
+	if err := theatre.ClaimScratch(ctx, databaseURL); err != nil {
 		return nil, err
 	}
-	if err := theatre.CheckScratch(ctx, databaseURL); err != nil {
+	if _, err := migrations.Up(ctx, databaseURL); err != nil {
 		return nil, err
 	}
 	return &playhouse{databases: []string{databaseURL}}, nil

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +30,9 @@ func newFixturesReplayCommand() *cobra.Command {
 		Long: `Plays each fixture with the real server code, adapters, HTTP and PostgreSQL against the provider sandbox, with clocks that are
 moved instead of waited for, and compares what comes of it. Of a folder all *.yaml files are played, those in folders below it not.
 
-It starts a private PostgreSQL and removes it at the end. --database-url names another one, which must be a scratch database: it is
-migrated, and what is in it is deleted. One with accounts of anybody is refused.
+It starts a private PostgreSQL and removes it at the end. --database-url names another one, which must be a scratch database: an empty
+one (createdb scratch), which is marked and migrated, or one that was marked so. What is in it is deleted. All others are refused, and
+nothing in them is changed.
 
 A failure shows what was expected (-) and what was got (+), the invariants that do not hold, and what happened. --update writes what was
 got into the files' "expect", as far as that names it; where it is empty, all that was got.
@@ -96,57 +93,6 @@ func replayFixtures(cmd *cobra.Command, paths []string, o replayOptions) error {
 	return tellReplays(cmd, replays, o)
 }
 
-// fixtureFiles are the files that are named, and those in the folders that are.
-func fixtureFiles(paths []string) (files []string, err error) {
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file and what is wrong
-		}
-		if !info.IsDir() {
-			files = append(files, path)
-			continue
-		}
-		entries, err := os.ReadDir(path)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // as above
-		}
-		before := len(files)
-		for _, entry := range entries {
-			if isFixture(entry) {
-				files = append(files, filepath.Join(path, entry.Name()))
-			}
-		}
-		if len(files) == before {
-			return nil, fmt.Errorf("%s has no *.yaml files", path)
-		}
-	}
-	return files, nil
-}
-
-func isFixture(entry fs.DirEntry) bool {
-	return !entry.IsDir() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(entry.Name()))
-}
-
-// readFixtures reads all files, so that a mistake in the last one is told before anything is played.
-func readFixtures(files []string) ([]*replay, error) {
-	replays, mistakes := make([]*replay, len(files)), make([]error, len(files))
-	for i, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // the user names it
-		if err != nil {
-			mistakes[i] = err
-			continue
-		}
-		f, err := fixture.Read(file, bytes.NewReader(text))
-		if err != nil {
-			mistakes[i] = err
-			continue
-		}
-		replays[i] = &replay{File: file, Description: f.Description, text: text, fixture: f}
-	}
-	return replays, errors.Join(mistakes...)
-}
-
 // playAll plays as many fixtures at once as there are worlds.
 func playAll(ctx context.Context, replays []*replay, house *playhouse, o replayOptions, screen *screen) error {
 	bar := screen.progress("fixtures", len(replays))
@@ -194,23 +140,14 @@ func (r *replay) play(ctx context.Context, worlds *worlds, o replayOptions) erro
 	if o.verbose {
 		r.Timeline = result.Timeline
 	}
-	if differs := result.Differences != "" || r.fixture.ExpectsNothing(); !o.update || len(failures) > 0 || !differs {
+	if differs := result.Differences != "" || r.fixture.ExpectsNothing(); !o.update || len(failures) == 0 && !differs {
+		return nil
+	}
+	if len(failures) > 0 {
+		r.Failure += "\nnot updated: it was not played to its end"
 		return nil
 	}
 	return r.update(result)
-}
-
-// update writes what was got into the file.
-func (r *replay) update(result fixture.Result) error {
-	updated, err := fixture.Updated(r.text, r.fixture, result)
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.File, err)
-	}
-	r.Updated = true
-	if err := os.WriteFile(r.File, updated, 0o644); err != nil { //nolint:gosec // a file of the user's, who may want others to read it
-		return fmt.Errorf("update: %w", err)
-	}
-	return nil
 }
 
 var errFixtures = errors.New("not all fixtures passed")
