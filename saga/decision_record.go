@@ -35,7 +35,9 @@ type AuditEntry struct {
 }
 
 // OpenStates are those in which a saga without an end can rest; in reserved and charged, while a step of the deployment's own is open.
-func OpenStates() []State { return []State{Reserved, Charging, Awaiting, Charged, Compensating, Refunding, NeedsReview} }
+func OpenStates() []State {
+	return []State{Reserved, Charging, Awaiting, Charged, Compensating, Refunding, NeedsReview}
+}
 
 // ReviewFilter narrows a list of sagas that have no end yet, the longest unmoved first. Empty fields do not narrow it.
 type ReviewFilter struct {

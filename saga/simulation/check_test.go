@@ -293,7 +293,8 @@ func (c *checker) mismatched(r *request) {
 // plain is called with errors that nobody was told to expect: they must come from a fault.
 func (c *checker) plain(name string, err error) {
 	expected := strings.Contains(err.Error(), "simulated: ") || errors.Is(err, saga.ErrLeaseLost) || errors.Is(err, saga.ErrAnswered) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "the provider could not be asked")
+		errors.Is(err, saga.ErrDraining) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		strings.Contains(err.Error(), "the provider could not be asked")
 	if !expected {
 		c.failf("I5", "%s ends with an error that comes from no fault: %v", name, err)
 	}
