@@ -56,6 +56,7 @@ type system struct {
 	settings []string
 	webhooks *relay
 	servers  []*server
+	growing  sync.Mutex // of servers, against webhooks that come while they are put up
 	sky      *sky
 }
 
@@ -209,7 +210,10 @@ func (s *system) sendWebhooks() {
 
 // anyServer is where a load balancer with health checks sends a connection: to a server that runs and is not frozen.
 func (s *system) anyServer() string {
-	for _, one := range s.servers {
+	s.growing.Lock()
+	servers := slices.Clone(s.servers)
+	s.growing.Unlock()
+	for _, one := range servers {
 		one.mutex.Lock()
 		now, frozen := one.now, one.frozen
 		one.mutex.Unlock()
@@ -227,7 +231,9 @@ func (s *system) addServer(role string, extra ...string) *server {
 	one.front = openRelay(s.t, one.address)
 	one.provider = openRelay(s.t, func() string { return strings.TrimPrefix(s.sandURL, "http://") })
 	one.wire = openRelay(s.t, s.databaseAddress)
+	s.growing.Lock()
 	s.servers = append(s.servers, one)
+	s.growing.Unlock()
 	s.t.Cleanup(one.kill)
 	return one
 }
