@@ -55,9 +55,12 @@ func (b boundedStore) HandBack(ctx context.Context, ref Ref, fence int64) error 
 	return err
 }
 
-// Renew leaves time for another try before the lease has run out.
+// renewTimeout is the least that a renewal is given: a busy database takes a second now and then.
+const renewTimeout = 3 * time.Second
+
+// Renew leaves time for another try before the lease has run out, where the lease is as long as it should be.
 func (b boundedStore) Renew(ctx context.Context, ref Ref, fence int64, lease time.Duration) error {
-	_, err := within(ctx, lease/renewalsPerLease, func(ctx context.Context) (struct{}, error) {
+	_, err := within(ctx, max(lease/renewalsPerLease, renewTimeout), func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, b.Store.Renew(ctx, ref, fence, lease)
 	})
 	return err

@@ -43,7 +43,7 @@ func TestSilentDatabase(t *testing.T) {
 		bank := newBank()
 		runner, err := saga.NewRunner(saga.Config{
 			Store: silent{}, Providers: map[string]saga.Provider{"fake": bank}, Answerer: clerk{}, Logger: slog.New(slog.DiscardHandler),
-			Lease: 30 * time.Second, CallTimeout: 20 * time.Second, MaxInFlight: 1, Policy: saga.DefaultPolicy(),
+			Lease: 30 * time.Second, CallTimeout: 20 * time.Second, MaxInFlight: 100, Policy: saga.DefaultPolicy(),
 		})
 		if err != nil {
 			t.Fatal(err)
