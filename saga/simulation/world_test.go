@@ -260,7 +260,7 @@ func (w *world) close() {
 	for _, s := range w.started {
 		s.kill()
 	}
-	time.Sleep(time.Hour) // longer than any pause in which somebody stands now
+	time.Sleep(time.Hour) // by the bubble's clock, which waits for nothing: longer than any pause in which somebody stands now
 }
 
 func (w *world) say(words string) {

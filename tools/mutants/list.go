@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // mutant is one guard, and what is left when it is taken out.
 type mutant struct {
 	name     string
@@ -23,7 +25,10 @@ const (
 	store     = "go test -count 1 -run TestStoreKeepsItsContract ./internal/postgres"
 )
 
-func mutants() []mutant {
+func mutants() []mutant { return slices.Concat(answers(), undoing(), writes()) }
+
+// answers are the guards of what is made of a provider's answers.
+func answers() []mutant {
 	return []mutant{
 		{
 			"intent written after the call", "saga/runner.go",
@@ -73,6 +78,12 @@ func mutants() []mutant {
 			"f.saga.Unrecorded > 1",
 			[]string{simulate},
 		},
+	}
+}
+
+// undoing are the guards of how an order is given up, and of what is announced later.
+func undoing() []mutant {
+	return []mutant{
 		{
 			"payment is not closed at the deadline", "saga/charge.go",
 			"	default:\n		f.compensate()\n		f.addVoid()\n	}\n}\n\n// stopWaiting",
@@ -115,6 +126,12 @@ func mutants() []mutant {
 			"	if f.before.State == Completed {\n		return\n	}",
 			[]string{fixtures, simulate},
 		},
+	}
+}
+
+// writes are the guards of what is kept, of keys, and of what people and deployments add.
+func writes() []mutant {
+	return []mutant{
 		{
 			"fence of a write", "internal/postgres/saga.go",
 			"WHERE account_id = $1 AND key = $2 AND lock_version = $3 AND state = $4\n			RETURNING account_id, key, lock_version, locked_until",
