@@ -37,8 +37,22 @@ func (s *Store) KeepDigestsOnly(endpoints []string) {
 	}
 }
 
-// Close ends the store's connections.
-func (s *Store) Close() { s.pool.Close() }
+// Close ends the store's connections. One that has gone silent is left to end with the process: the pool would wait for it, for as long as
+// asking the database to give up its statement takes.
+func (s *Store) Close() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
+	}
+}
+
+// closeTimeout is what the connections of a database that answers need many times over.
+const closeTimeout = 2 * time.Second
 
 // Open connects to a database and checks that it answers. maxConnections bounds its connections. A store that only keeps
 // API keys needs no ring.
