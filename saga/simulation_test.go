@@ -65,11 +65,7 @@ func newSimulation(t *rapid.T, payment Payment) *simulation {
 	t.Helper()
 	s := &simulation{t: t, faulty: true, banks: map[string]*simulated{}}
 	for _, kind := range simulatedKinds {
-		bank := newSimulated(kind)
-		bank.tell = func(n providers.Notice) { s.send(kind, n) }
-		bank.draw = func(label string, among ...string) string { return rapid.SampledFrom(among).Draw(t, label) }
-		bank.now = noon
-		s.banks[kind] = bank
+		s.banks[kind] = newSimulated(t, kind, func(n providers.Notice) { s.send(kind, n) })
 	}
 	policy := testPolicy
 	policy.MaxFailures, policy.MaxUnrecorded = 1<<20, 1<<20
@@ -107,7 +103,7 @@ func (s *simulation) act() {
 	case "time":
 		s.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}).Draw(s.t, "time"))
 	case "continue":
-		details := rapid.SampledFrom([]string{"good", "bad", "other"}).Draw(s.t, "details")
+		details := rapid.SampledFrom([]string{`"good"`, `"bad"`, `"other"`}).Draw(s.t, "details")
 		s.ask(Request{Kind: RequestContinue, Details: json.RawMessage(details)})
 	case "another":
 		provider := rapid.SampledFrom(simulatedKinds).Draw(s.t, "provider")
@@ -129,11 +125,11 @@ func (s *simulation) pass(d time.Duration) {
 
 func (s *simulation) customer() {
 	for _, kind := range simulatedKinds {
-		for _, p := range s.banks[kind].payments {
+		for _, p := range s.banks[kind].Payments() {
 			told := s.saga.Order.Payment.NextAction
-			p.asked = p.asked || told != nil && told.URL != "" && s.saga.chargeReference() == p.reference
+			p.Asked = p.Asked || told != nil && told.URL != "" && s.saga.chargeReference() == p.Reference
 			if rapid.Bool().Draw(s.t, "acts") {
-				s.banks[kind].act(p)
+				s.banks[kind].act(s.t, p)
 			}
 		}
 	}
@@ -261,8 +257,9 @@ func (s *simulation) call(call Call) Event {
 // onlyOneLives checks, before a charge is sent, that no other one has or can still get money (I1).
 func (s *simulation) onlyOneLives(call Call) {
 	for kind, bank := range s.banks {
-		for _, p := range bank.payments {
-			if again := p.key == s.saga.step(StepCharge).SubKey && bank.now.Sub(p.first) < bank.windows.Repost; call == CallCharge && !again && p.live(bank.windows) {
+		for _, p := range bank.Payments() {
+			again := p.Key == s.saga.step(StepCharge).SubKey && bank.now.Sub(p.MadeAt) < bank.windows.Repost
+			if call == CallCharge && !again && bank.Live(p) {
 				s.t.Fatalf("charges while payment %+v at the %s provider lives", *p, kind)
 			}
 		}
@@ -275,10 +272,8 @@ func (s *simulation) rest() {
 	for range mostRounds {
 		for _, kind := range simulatedKinds {
 			s.banks[kind].settle(s.t)
-			for _, p := range s.banks[kind].payments {
-				if p.state == simMoving {
-					s.banks[kind].act(p)
-				}
+			for _, p := range s.banks[kind].Payments() {
+				s.banks[kind].Decide(p, rapid.Bool().Draw(s.t, "decides well"))
 			}
 		}
 		switch {
@@ -296,7 +291,7 @@ func (s *simulation) rest() {
 
 func (s *simulation) settled() bool {
 	for _, bank := range s.banks {
-		if len(bank.pending) > 0 || slices.ContainsFunc(bank.payments, func(p *simPayment) bool { return p.state == simMoving }) {
+		if len(bank.pending) > 0 || bank.moving() {
 			return false
 		}
 	}
@@ -331,8 +326,8 @@ func (s *simulation) check() {
 // truth is the money at all providers.
 func (s *simulation) truth() (captured, refunded, held int64) {
 	for _, bank := range s.banks {
-		for _, p := range bank.payments {
-			captured, refunded, held = captured+p.captured, refunded+p.refunded, held+p.held
+		for _, p := range bank.Payments() {
+			captured, refunded, held = captured+p.Taken, refunded+p.Returned, held+p.OnHold
 		}
 	}
 	return captured, refunded, held
@@ -348,7 +343,7 @@ func (s *simulation) checkReview() {
 		step = s.saga.openStep(StepRefund)
 	}
 	if step != nil && (s.found[0] == string(step.Name)+"_overdue" || s.found[0] == "unexpected_outcome") {
-		if _, received := s.bank().answers[step.SubKey]; !received {
+		if !s.bank().received[step.SubKey] {
 			return // it must not be sent again, and was never received
 		}
 	}
