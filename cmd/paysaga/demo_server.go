@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"paysaga/internal/serverlog"
 )
 
 const (
@@ -60,7 +60,7 @@ func launchServer(ctx context.Context, environ []string, address string, log io.
 	s.command.Env = slices.Concat(inheritedEnviron(), demoSettings(), environ, []string{"PAYSAGA_ADDR=" + address})
 	s.command.Cancel = func() error { return s.command.Process.Signal(syscall.SIGTERM) }
 	s.command.WaitDelay = serverStopLimit
-	output := &addressFinder{next: log, found: make(chan string, 1)}
+	output := serverlog.NewFinder(log)
 	s.command.Stdout, s.command.Stderr = output, output
 	if err := s.command.Start(); err != nil {
 		cancel()
@@ -73,7 +73,7 @@ func launchServer(ctx context.Context, environ []string, address string, log io.
 			fail(fmt.Errorf("the server ended by itself (%s); its log is in %s", s.command.ProcessState, serverLog))
 		}
 	}()
-	if err := s.awaitAddress(ctx, output.found); err != nil {
+	if err := s.awaitAddress(ctx, output.Found); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
@@ -130,48 +130,6 @@ func inheritedEnviron() []string {
 		}
 	}
 	return kept
-}
-
-// addressFinder passes a log on and finds the address in it.
-type addressFinder struct {
-	next  io.Writer
-	found chan string
-	begun []byte // of a line that has not ended yet
-	done  bool
-}
-
-// maxSearched bounds how much of a log without an address is kept in mind: a line is far shorter.
-const maxSearched = 64 << 10
-
-// Write never searches again once the address is found.
-func (f *addressFinder) Write(p []byte) (int, error) {
-	if !f.done {
-		f.search(p)
-	}
-	return f.next.Write(p) //nolint:wrapcheck // a Writer is transparent
-}
-
-func (f *addressFinder) search(p []byte) {
-	f.begun = append(f.begun, p...)
-	for {
-		line, rest, whole := bytes.Cut(f.begun, []byte("\n"))
-		if !whole {
-			break
-		}
-		f.begun = rest
-		var entry struct {
-			Message string `json:"msg"`
-			URL     string `json:"url"`
-		}
-		if json.Unmarshal(line, &entry) == nil && entry.Message == "listening" {
-			f.found <- entry.URL
-			f.begun, f.done = nil, true
-			return
-		}
-	}
-	if len(f.begun) > maxSearched {
-		f.begun = nil
-	}
 }
 
 // logPath is where a person finds the server's log.

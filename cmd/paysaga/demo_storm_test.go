@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -196,33 +195,4 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", status, got, want)
 		}
 	}
-}
-
-func TestAddressFinder(t *testing.T) {
-	t.Parallel()
-	var log recorder
-	finder := &addressFinder{next: &log, found: make(chan string, 1)}
-	parts := []string{
-		"panic: no JSON\n{\"msg\":\"star", "ting\",\"url\":\"http://wrong\"}\n{\"msg\":\"listening\",\"ur",
-		"l\":\"http://127.0.0.1:1\"}\n{\"msg\":\"listening\",", "\"url\":\"http://late\"}\n",
-	}
-	for _, part := range parts {
-		if _, err := finder.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, want := <-finder.found, "http://127.0.0.1:1"; got != want {
-		t.Errorf("found %q, want %q", got, want)
-	}
-	if diff := cmp.Diff(strings.Join(parts, ""), string(log)); diff != "" {
-		t.Errorf("the log was not passed on as it came (-want +got):\n%s", diff)
-	}
-}
-
-// recorder keeps what is written.
-type recorder []byte
-
-func (r *recorder) Write(p []byte) (int, error) {
-	*r = append(*r, p...)
-	return len(p), nil
 }

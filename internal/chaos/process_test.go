@@ -3,18 +3,18 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"paysaga/internal/serverlog"
 )
 
 const (
@@ -44,8 +44,7 @@ func startProcess(ctx context.Context, program, dir, name string, environ []stri
 	p.command = exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"serve"}, arguments...)...)
 	p.command.Dir, p.command.Env = dir, environ
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the test, which ends its servers itself
-	found := make(chan string, 1)
-	log := &addressFinder{to: output, found: found}
+	log := serverlog.NewFinder(output)
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {
 		return nil, errors.Join(err, output.Close())
@@ -58,7 +57,8 @@ func startProcess(ctx context.Context, program, dir, name string, environ []stri
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	select {
-	case p.address = <-found:
+	case url := <-log.Found:
+		p.address = strings.TrimPrefix(url, "http://")
 		return p, nil
 	case <-p.done:
 		return nil, fmt.Errorf("%s did not start (%s); its log:\n%s", name, p.command.ProcessState, tail(path))
@@ -139,39 +139,4 @@ func (p *process) descriptors() []string {
 		}
 	}
 	return open
-}
-
-// addressFinder passes a log on and finds in it where the server listens.
-type addressFinder struct {
-	to    io.Writer
-	found chan<- string
-	begun []byte
-	done  bool
-}
-
-func (f *addressFinder) Write(p []byte) (int, error) {
-	if !f.done {
-		f.begun = append(f.begun, p...)
-		f.search()
-	}
-	return f.to.Write(p)
-}
-
-func (f *addressFinder) search() {
-	for {
-		line, rest, whole := bytes.Cut(f.begun, []byte("\n"))
-		if !whole {
-			return
-		}
-		f.begun = rest
-		var entry struct {
-			Message string `json:"msg"`
-			URL     string `json:"url"`
-		}
-		if json.Unmarshal(line, &entry) == nil && entry.Message == "listening" {
-			f.found <- entry.URL[len("http://"):]
-			f.begun, f.done = nil, true
-			return
-		}
-	}
 }
