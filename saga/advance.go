@@ -111,7 +111,7 @@ func (f *fold) answered(e Event) {
 	if charge := f.saga.step(StepCharge); e.Payment != "" && charge != nil && charge.ProviderReference == "" {
 		charge.ProviderReference = e.Payment
 	}
-	held := step.Name == StepCharge && step.Status == StepDone
+	held := step.Name == StepCharge && f.saga.tookOrHeld(step)
 	if e.Call == CallLookup {
 		f.settleOpenContinue(e.Outcome)
 	}

@@ -152,7 +152,7 @@ func (f *fold) usualWait() time.Duration {
 func (f *fold) giveUp() {
 	charge := f.saga.step(StepCharge)
 	switch {
-	case f.saga.held() && f.saga.captured() > 0: // what is taken is kept, and the rest of the hold ends by itself
+	case f.saga.captured() > 0: // what is taken is kept, and the rest of the hold ends by itself
 		f.capturesDone(true)
 	case charge.Status == StepFailed:
 		f.compensate()
@@ -238,8 +238,8 @@ func (f *fold) undo(outcome providers.Outcome, held bool) {
 
 // absent takes "not found" for an answer only once the provider's search cannot be behind any more.
 func (f *fold) absent(charge *Step) {
-	if charge.ProviderReference != "" {
-		f.review(FindingPaymentMissing, "The provider does not know the payment that it had given an id.")
+	if charge.ProviderReference != "" || f.saga.captured() > 0 {
+		f.review(FindingPaymentMissing, "The provider does not know a payment that it had given an id, or of which money is taken.")
 		return
 	}
 	if !f.absenceIsConclusive(*charge) {

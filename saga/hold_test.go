@@ -286,3 +286,54 @@ func TestEndOfTheHold(t *testing.T) {
 		l.wants(Completed, OrderConfirmed, PaymentCaptured)
 	})
 }
+
+// Of money that was taken, no later look at its payment lets the order forget: it is kept, or a person decides. The charge's line may say
+// by then that its outcome is open, as a person had the saga go on after an answer that fits no capture.
+func TestCapturedMoneyIsNeverForgotten(t *testing.T) {
+	t.Parallel()
+	for _, state := range []State{Charging, Awaiting} {
+		for _, status := range []StepStatus{StepPending, StepUnknown, StepDone} {
+			unnamed := captured(state, line(StepCharge, status))
+			named := captured(state, chargeWith(status))
+			for _, kind := range allOutcomes {
+				for _, s := range []Saga{unnamed, named} {
+					keepsWhatIsCaptured(t, s, outcomeOf(kind))
+				}
+			}
+		}
+	}
+}
+
+// captured is a saga of which a part was captured, so long ago that "not found" is an answer.
+func captured(state State, charge Step) Saga {
+	charge.StartedAt = noon.Add(-100 * time.Hour)
+	s := holding(line(StepReserve, StepDone), charge, captureOf(500, StepDone))
+	s.State, s.Kind, s.Order.Payment.OnDecline = state, KindOrder, DeclineRollsBack
+	return s
+}
+
+func keepsWhatIsCaptured(t *testing.T, s Saga, found providers.Outcome) {
+	t.Helper()
+	change, err := Advance(s, answered(CallLookup, found), testPolicy)
+	if err != nil {
+		t.Fatalf("%s, %+v: %v", found.Kind, s.Steps, err)
+	}
+	if after := change.After; after.State == Compensating || after.State == RolledBack || after.captured() < 500 {
+		t.Errorf("%s of %+v: %s with %d captured, steps %+v", found.Kind, s.Steps, after.State, after.captured(), after.Steps)
+	}
+}
+
+// At the end of the wait, what was captured is kept, whatever the charge's line says.
+func TestCapturedMoneyIsKeptAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	for _, status := range []StepStatus{StepPending, StepUnknown, StepDone} {
+		s := holding(line(StepReserve, StepDone), line(StepCharge, status), captureOf(500, StepDone))
+		s.Kind, s.DeadlineAt = KindOrder, noon.Add(-time.Minute)
+		f := fold{before: s, saga: s.clone(), policy: testPolicy}
+		f.giveUp()
+		f.localSteps()
+		if after := f.change().After; f.err != nil || after.State != Completed || after.Order.Payment.CapturedAmount != 500 {
+			t.Errorf("charge %s: %s with %d captured: %v", status, after.State, after.Order.Payment.CapturedAmount, f.err)
+		}
+	}
+}

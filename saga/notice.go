@@ -292,11 +292,14 @@ func (s *Saga) hearOfVoid(n providers.Notice) heard {
 // noticedVoid is the void that a notice is about. One that it does not name can be the open one, of whose answer nothing is known;
 // and whoever closed the payment, what the open one is to do is done.
 func (s *Saga) noticedVoid(n providers.Notice) *Step {
+	open, gone := s.openStep(StepVoid), n.Outcome.Kind == providers.Succeeded
 	if void := s.noticed(StepVoid, n); void != nil {
+		if gone && open != nil && s.chargeUndoneBy(*open) == s.chargeUndoneBy(*void) { // another send of an earlier one can have done it
+			return open
+		}
 		return void
 	}
-	open := s.openStep(StepVoid)
-	if open == nil || n.Outcome.Kind == providers.Succeeded || open.ProviderReference == "" || n.Reference == "" {
+	if open == nil || gone || open.ProviderReference == "" || n.Reference == "" {
 		return open
 	}
 	return nil

@@ -317,3 +317,34 @@ func TestOrderOfNoticesDoesNotMatter(t *testing.T) {
 		})
 	}
 }
+
+// A void that was sent twice, longer apart than the provider remembers its key, is carried out twice there: the first send can be what
+// closed the payment, after the second had been refused and another void was written down.
+func TestAnEarlierVoidsSuccessEndsTheOpenOne(t *testing.T) {
+	t.Parallel()
+	reserved, charge := line(StepReserve, StepDone), chargeWith(StepUnknown)
+	charge.Outcome = providers.Authorized
+	refused, open := line(StepVoid, StepFailed), line(StepVoid, StepPending)
+	refused.ProviderReference, open.ProviderReference = "void_1", "void_3"
+	open.Attempt, open.Outcome = 2, providers.Processing
+	s := scene(Compensating, reserved, charge, refused, open)
+	notice := providers.Notice{
+		About: providers.AboutVoid, Key: s.Steps[2].SubKey, Payment: "pay_1", Reference: "void_2",
+		Outcome: &providers.Outcome{Kind: providers.Succeeded, Reference: "void_2"},
+	}
+	windows := providers.Windows{NoLookup: true}
+	h := hear(s, notice, windows)
+	if h.event == nil || h.event.SubKey != s.Steps[3].SubKey {
+		t.Fatalf("it was heard as %+v", h)
+	}
+	refusal := notice
+	refusal.Outcome = &providers.Outcome{Kind: providers.Rejected, Code: providers.CodeVoidRefused}
+	if h = hear(s, refusal, windows); !h.nothing() {
+		t.Errorf("its refusal is no answer to the open one: %+v", h)
+	}
+	s.Steps[1].StartedAt = noon // another payment than the refused void was about
+	s.Steps[3].StartedAt = noon
+	if h = hear(s, notice, windows); !h.nothing() {
+		t.Errorf("a void of an earlier payment ended that of the newest: %+v", h)
+	}
+}

@@ -88,6 +88,9 @@ func (s *Saga) isUndone(charge *Step) bool {
 	})
 }
 
+// tookOrHeld tells that money of a charge was held or taken, as far as is known, even where its end is looked for anew.
+func (s *Saga) tookOrHeld(charge *Step) bool { return charge.Status == StepDone || s.captured() > 0 }
+
 // held tells that the money is held and waits for a capture.
 func (s *Saga) held() bool {
 	charge := s.step(StepCharge)

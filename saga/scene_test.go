@@ -118,7 +118,7 @@ func scenesFor(call Call) []Saga {
 // holding is a saga whose money is held for a capture.
 func holding(steps ...Step) Saga {
 	s := scene(Awaiting, steps...)
-	s.Order.Payment.Capture, s.Order.Payment.NextAction = CaptureManual, nil
+	s.Order.Payment.Capture, s.Order.Payment.NextAction, s.Order.Payment.CapturedAmount = CaptureManual, nil, 0
 	s.DeadlineAt = noon.Add(24 * time.Hour)
 	show(&s, s.State)
 	return s

@@ -82,6 +82,7 @@ type Bank struct {
 	given    map[providers.SubKey]func(reference string) // takes a refund back
 	ledger   []Entry
 	notices  int
+	accepted int // modifications that were to be carried out later
 }
 
 // New opens a bank.

@@ -31,7 +31,8 @@ func (b *Bank) modify(
 		}
 		return m.answer
 	}
-	id := fmt.Sprintf("modification_%d", len(b.answers)+1)
+	b.accepted++
+	id := fmt.Sprintf("modification_%d", b.accepted)
 	m.answer = providers.Outcome{Kind: providers.Processing, Reference: id}
 	b.answers[key] = m
 	b.Accepted(key, func() { b.announce(about, named, p, id, work()) })
