@@ -18,12 +18,15 @@ type simulated struct {
 	now      time.Time
 	pending  []func()                  // modifications that were accepted and not carried out
 	received map[providers.SubKey]bool // calls that move money
+
+	voided     map[providers.SubKey]time.Time // when first
+	voidsTwice bool                           // a void was sent again after its key was forgotten: it is carried out twice
 }
 
 var simulatedKinds = []string{string(bank.SelfPaying), string(bank.Approving), string(bank.Deferring)}
 
 func newSimulated(t *rapid.T, kind string, tell func(n providers.Notice)) *simulated {
-	b := &simulated{windows: bank.Kind(kind).Windows(), now: noon, received: map[providers.SubKey]bool{}}
+	b := &simulated{windows: bank.Kind(kind).Windows(), now: noon, received: map[providers.SubKey]bool{}, voided: map[providers.SubKey]time.Time{}}
 	ways := []bank.Way{bank.Pays, bank.Pays, bank.Asks, bank.Asks, bank.Declines, bank.Moves, bank.Rejects}
 	b.Bank = bank.New(bank.Kind(kind), bank.World{
 		Now:      func() time.Time { return b.now },
@@ -77,6 +80,11 @@ func (b *simulated) dispatch(s *Saga, call Call) providers.Outcome {
 		b.received[step.SubKey] = true
 		return b.Capture(providers.CaptureRequest{Key: step.SubKey, Reference: reference, Money: s.moneyOf(*step), Final: step.Final})
 	case CallVoid:
+		first, again := b.voided[step.SubKey]
+		if !again {
+			b.voided[step.SubKey] = b.now
+		}
+		b.voidsTwice = b.voidsTwice || again && b.now.Sub(first) >= b.windows.Repost
 		return b.Void(s.voidRequest(*step, b.windows))
 	case CallRefund:
 		b.received[step.SubKey] = true
