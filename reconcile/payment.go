@@ -1,0 +1,87 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+	"paysaga/reconcile/statement"
+	"paysaga/saga"
+)
+
+// Payment is one order's payment as the database has it: all attempts to charge it, and what was given back of it.
+type Payment struct {
+	AccountID string
+	OrderID   uuid.UUID // equal to the saga's key
+	State     saga.State
+	Capture   saga.CaptureMode
+	Money     providers.Money // the order's
+	Captured  int64           // minor units, as the next two
+	Refunded  int64
+	Refunding int64 // asked for and not given back yet
+	Charges   []Charge
+	Refunds   []Refund
+	HeldStock bool // some of its reservations are neither sold nor released
+	Busy      bool // somebody drives it at this moment: what is seen may be half a change
+	InReview  []string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Charge is one attempt to charge.
+type Charge struct {
+	Provider  string
+	Key       providers.SubKey
+	Attempt   int
+	Reference string // the provider's id of the payment; empty while nobody knows it
+	Status    saga.StepStatus
+	Outcome   providers.OutcomeKind
+	Captures  []providers.SubKey // of its captures
+	StartedAt time.Time
+	SettledAt time.Time // zero while it is open
+}
+
+// Refund is money that was given back, or is to be: by the shop's wish, or to undo the order.
+type Refund struct {
+	SagaKey   uuid.UUID // the order's, where the refund undoes it
+	State     saga.State
+	Provider  string
+	Key       providers.SubKey
+	Reference string // the provider's id of it; empty while nobody knows it
+	Amount    int64  // minor units of the order's currency
+	Status    saga.StepStatus
+	StartedAt time.Time
+	SettledAt time.Time // zero while it is open
+}
+
+// Pair is one payment from both sides.
+type Pair struct {
+	Payment Payment
+	// There is what the providers' lists and notices told of it last.
+	There []providers.Transaction
+	// Settled are the lines about it of all settlement files that were read.
+	Settled []Settlement
+	// Notices are those of its provider that were not applied.
+	Notices []Notice
+}
+
+// Settlement is a line of a settlement file, with its provider.
+type Settlement struct {
+	Provider string
+	statement.Line
+}
+
+// Notice is an event of a provider that waits, or was given up, in the inbox.
+type Notice struct {
+	Provider   string
+	ID         string
+	Parked     bool
+	ReceivedAt time.Time
+}
+
+// Coverage is the time in which everything that a provider has was listed, without a gap: what is not there then is missing.
+type Coverage struct{ From, Until time.Time }
+
+// Covers tells whether all of a provider's transactions made at a time were listed.
+func (c Coverage) Covers(at time.Time) bool { return !at.Before(c.From) && at.Before(c.Until) }

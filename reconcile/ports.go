@@ -1,0 +1,105 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+	"paysaga/reconcile/statement"
+	"paysaga/saga"
+)
+
+// What a store may answer beside a plain failure.
+var (
+	// ErrBusy: another run holds the lease of reconciliation.
+	ErrBusy = errors.New("another reconciliation is running")
+	// ErrLeaseLost: this run's lease has run out, and another may have taken it. Nothing was written.
+	ErrLeaseLost = errors.New("lease of the reconciliation is lost")
+	// ErrReadBefore: a settlement file with the same content was read to its end before.
+	ErrReadBefore = errors.New("settlement file was read before")
+)
+
+// Store keeps what the providers told, what was found, and how runs went. All times are the database's.
+type Store interface {
+	// Now is the database's clock.
+	Now(ctx context.Context) (time.Time, error)
+
+	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers and statement
+	// was left running, that one is given instead, to go on. Errors: ErrBusy.
+	BeginRun(ctx context.Context, run Run, lease time.Duration) (Run, error)
+	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost.
+	SaveRun(ctx context.Context, run Run, lease time.Duration) error
+
+	// Coverage is the time of a provider that was listed without a gap; zero where none was.
+	Coverage(ctx context.Context, provider string) (Coverage, error)
+	// Cover notes that a time of a provider was listed to its end. What does not touch the coverage so far takes its place.
+	Cover(ctx context.Context, run Run, provider string, listed Coverage) error
+	// PutTransactions keeps what a list told: the newest of each transaction, and that this run came upon it.
+	PutTransactions(ctx context.Context, run Run, provider string, told []providers.Transaction) error
+	// PutNotices keeps in the same way what a provider that cannot be listed announced in a time.
+	PutNotices(ctx context.Context, run Run, provider string, listed Coverage) (transactions int64, err error)
+
+	// OpenStatement notes a settlement file by the SHA-256 of its content, and gives its id and how many of its lines are kept already.
+	// Errors: ErrReadBefore.
+	OpenStatement(ctx context.Context, provider, name string, digest [32]byte) (id int64, lines int64, err error)
+	// PutLines keeps lines of a file, each booking once, in whatever file it stands.
+	PutLines(ctx context.Context, run Run, provider string, lines []statement.Line) error
+	// CloseStatement notes what a file came to at its end.
+	CloseStatement(ctx context.Context, run Run, report statement.Report) error
+
+	// NextPairs reads up to limit payments in scope, from behind a place on, each with everything that is known of it on both sides.
+	NextPairs(ctx context.Context, scope Scope, after Place, limit int) ([]Pair, error)
+	// ReadPair reads one payment anew. Errors: saga.ErrNotFound.
+	ReadPair(ctx context.Context, order Place) (Pair, error)
+	// NextUnclaimed reads up to limit things that this run's lists or file tell of and that no payment is about, from behind a reference on.
+	NextUnclaimed(ctx context.Context, scope Scope, after Provided, limit int) ([]Unclaimed, error)
+
+	// PutFindings writes what a batch came to: new findings, those seen again, those that have healed. A finding that a person resolved
+	// while it was still there is not opened again before something about it changes; one that is ignored stays so.
+	PutFindings(ctx context.Context, run Run, judged Judged) (Counts, error)
+	// NextRepairs reads up to limit open findings that something mends, neither ignored nor tried by this run, from behind an id on.
+	NextRepairs(ctx context.Context, run Run, after uuid.UUID, limit int) ([]Open, error)
+	// PutRepair notes what a run did about a finding: "" closes it as repaired.
+	PutRepair(ctx context.Context, run Run, finding uuid.UUID, refused string) error
+}
+
+// Open is a finding that is kept.
+type Open struct {
+	Finding
+
+	ID        uuid.UUID
+	FirstSeen time.Time
+	LastSeen  time.Time
+	Ignored   time.Time // until then; zero: not
+}
+
+// Source is a provider that lists what it has.
+type Source interface {
+	ListLimits() providers.ListLimits
+	// List reads a page. An error is *providers.ListError.
+	List(ctx context.Context, request providers.ListRequest) (providers.ListPage, error)
+}
+
+// Repairer hands repairs to the sagas. Each is one operation with a key derived from the finding: doing it again does nothing more.
+// Errors: *saga.RefusedError, saga.ErrLeaseLost, saga.ErrInReview, saga.ErrNotFound; the others mean that nobody knows.
+type Repairer interface {
+	// Look asks the provider how a payment stands now. ok is false where it cannot be asked.
+	Look(ctx context.Context, ref saga.Ref) (outcome providers.Outcome, ok bool, err error)
+	// Notify brings what a provider has to the saga, as if it had announced it.
+	Notify(ctx context.Context, ref saga.Ref, notice providers.Notice) error
+	// Retry has a saga in review, or one that rests, go on where it stands.
+	Retry(ctx context.Context, ref saga.Ref, reason string) error
+	// Contradict stops a saga for a person.
+	Contradict(ctx context.Context, ref saga.Ref, kind, detail string) error
+	// RecordRefund writes down a refund of a completed order that the provider gave and nobody here asked for.
+	RecordRefund(ctx context.Context, order saga.Ref, found saga.FoundRefund) error
+	// ReleaseOrphan ends the reservation of an order that is over.
+	ReleaseOrphan(ctx context.Context, order saga.Ref) error
+	// RefundOther gives back, once, what a provider took for an order beside the payment that it knows.
+	RefundOther(ctx context.Context, order saga.Ref, other saga.OtherPayment) error
+	// ApplyWebhook has an event that was given up brought to its saga once more.
+	ApplyWebhook(ctx context.Context, provider, event string) error
+}

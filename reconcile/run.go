@@ -1,0 +1,120 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+)
+
+// Mode is what a run may do.
+type Mode string
+
+// The modes.
+const (
+	ModePlan  Mode = "plan"  // find, and say what would be done
+	ModeApply Mode = "apply" // and do it, as far as rules and limits allow
+)
+
+// RunState is how a run stands.
+type RunState string
+
+// The states of a run.
+const (
+	RunRequested RunState = "requested" // by an operator, for a worker to take up
+	RunRunning   RunState = "running"   // also of one that was killed: the next run goes on with it
+	RunDone      RunState = "done"
+	RunStopped   RunState = "stopped" // before any repair, as they would exceed the limit of money for a run
+	RunFailed    RunState = "failed"
+)
+
+// Stage is how far a run is. The stages come in this order.
+type Stage string
+
+// The stages.
+const (
+	StageList      Stage = "list"      // what the providers have is read; of a statement: the file
+	StageMatch     Stage = "match"     // our payments against it
+	StageUnclaimed Stage = "unclaimed" // what is left over at the providers
+	StageRepair    Stage = "repair"
+	StageEnd       Stage = "end"
+)
+
+// Run is one reconciliation.
+type Run struct {
+	ID          uuid.UUID
+	Mode        Mode
+	Providers   []string // that it is about, in this order
+	StatementID int64    // of the settlement file that it is about; zero: about what the providers list
+	Since       time.Time
+	Until       time.Time
+	RequestedBy string // as the audit log tells it
+
+	State  RunState
+	Stage  Stage
+	Cursor string // within the stage, in the words of whoever is read
+	Totals Totals
+	Reason string // why it stopped or failed
+
+	Fence      int64 // of its lease; a write under an older one is refused
+	CreatedAt  time.Time
+	FinishedAt time.Time // zero while it runs
+}
+
+// Totals are what a run has read, found and done so far.
+type Totals struct {
+	Transactions int64 `json:"transactions"` // read from lists
+	Lines        int64 `json:"lines"`        // read from a settlement file
+	Malformed    int64 `json:"malformed"`    // of these, that could not be read
+	Payments     int64 `json:"payments"`     // ours that were compared
+	Unclaimed    int64 `json:"unclaimed"`    // the provider's that no order knows
+	Opened       int64 `json:"opened"`       // findings that are new
+	SeenAgain    int64 `json:"seen_again"`
+	Healed       int64 `json:"healed"` // findings that are gone by themselves
+	Repaired     int64 `json:"repaired"`
+	Refused      int64 `json:"refused"` // repairs that could not be carried out
+	// Moved is the money of the repairs that were carried out, by currency, in minor units.
+	Moved map[string]int64 `json:"moved,omitempty"`
+}
+
+// Scope is which payments a run is about: those whose charge began in the window, those that the run's list or file tells of, and
+// whatever of ours is open.
+type Scope struct {
+	Run       uuid.UUID
+	Providers []string
+	Since     time.Time
+	Until     time.Time
+	// StuckSince: an order or refund that has not moved since then is without an end.
+	StuckSince time.Time
+	// NoticeSince: an event that waits since before then was not applied.
+	NoticeSince time.Time
+}
+
+// Place is where a batch of pairs ended, in the order of account and order.
+type Place struct {
+	AccountID string
+	OrderID   uuid.UUID
+}
+
+// Unclaimed is what a provider tells of and no payment of ours is about.
+type Unclaimed struct {
+	Provider     string
+	Reference    string // by which it is told from others: the payment's
+	Transactions []providers.Transaction
+	Settled      []Settlement
+}
+
+// Judged is what a batch came to: everything that was looked at, and what was found there. Open findings of reconciliation about what was
+// looked at that are not found again have healed.
+type Judged struct {
+	Orders    []Place    // with their refunds
+	Unclaimed []Provided // what belongs to no order
+	Found     []Finding
+}
+
+// Provided names something of a provider.
+type Provided struct{ Provider, Reference string }
+
+// Counts are what writing a batch of findings came to.
+type Counts struct{ Opened, SeenAgain, Healed int64 }
