@@ -58,6 +58,12 @@ type Finding struct {
 	Here      Facts
 	There     Facts
 	Repair    Repair // what mends it
+
+	// What the repair is about, where it is about something of its own. It is not kept: before a repair all is looked at anew.
+	Refunds []saga.FoundRefund  // to be recorded
+	Others  []saga.OtherPayment // to be given back
+	Notice  *providers.Notice   // to be brought to the saga
+	Events  []Notice            // to be applied
 }
 
 // Facts are what one side says. They are kept sealed: with references and amounts, they tell who paid what.

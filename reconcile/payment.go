@@ -22,9 +22,10 @@ type Payment struct {
 	Refunding int64 // asked for and not given back yet
 	Charges   []Charge
 	Refunds   []Refund
-	HeldStock bool // some of its reservations are neither sold nor released
-	Busy      bool // somebody drives it at this moment: what is seen may be half a change
-	InReview  []string
+	HeldStock bool      // some of its reservations are neither sold nor released
+	Busy      bool      // somebody drives it at this moment: what is seen may be half a change
+	DueAt     time.Time // when somebody must look at it again; zero when nobody must
+	InReview  []string  // the kinds of findings for which its saga waits for a person
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
@@ -46,6 +47,9 @@ type Charge struct {
 type Refund struct {
 	SagaKey   uuid.UUID // the order's, where the refund undoes it
 	State     saga.State
+	Busy      bool // as the payment's, with the next two
+	DueAt     time.Time
+	UpdatedAt time.Time
 	Provider  string
 	Key       providers.SubKey
 	Reference string // the provider's id of it; empty while nobody knows it
@@ -59,11 +63,19 @@ type Refund struct {
 type Pair struct {
 	Payment Payment
 	// There is what the providers' lists and notices told of it last.
-	There []providers.Transaction
+	There []Told
 	// Settled are the lines about it of all settlement files that were read.
 	Settled []Settlement
 	// Notices are those of its provider that were not applied.
 	Notices []Notice
+}
+
+// Told is a transaction as a provider told of it.
+type Told struct {
+	Provider string
+	providers.Transaction
+
+	ToldAt time.Time // by the database's clock: what happened here since, it says nothing about
 }
 
 // Settlement is a line of a settlement file, with its provider.

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"paysaga/providers"
 )
 
 // Mode is what a run may do.
@@ -99,10 +97,10 @@ type Place struct {
 
 // Unclaimed is what a provider tells of and no payment of ours is about.
 type Unclaimed struct {
-	Provider     string
-	Reference    string // by which it is told from others: the payment's
-	Transactions []providers.Transaction
-	Settled      []Settlement
+	Provider  string
+	Reference string // by which it is told from others: the payment's
+	There     []Told
+	Settled   []Settlement
 }
 
 // Judged is what a batch came to: everything that was looked at, and what was found there. Open findings of reconciliation about what was
