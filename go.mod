@@ -3,6 +3,7 @@ module paysaga
 go 1.26.0
 
 require (
+	github.com/adhocore/gronx v1.20.4
 	github.com/fergusstrange/embedded-postgres v1.34.0
 	github.com/getkin/kin-openapi v0.153.0
 	github.com/go-chi/chi/v5 v5.5.0

@@ -26,6 +26,7 @@ type Config struct {
 
 	Idempotency    Idempotency
 	UpkeepInterval time.Duration // how often expired keys and answers are cleaned up
+	Reconcile      Reconcile
 
 	MaxBody        int64      // the longest request body, in bytes
 	EncryptionKeys *seal.Ring // seals the answers kept under keys

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"paysaga/internal/config"
+	"paysaga/internal/schedule"
 	"paysaga/internal/seal"
 )
 
@@ -62,6 +63,10 @@ func defaults() config.Config {
 			Mode: "enforce", MissingKey: "refuse", MismatchStatus: 422, ExpiredKeys: "new", KeysPerMinute: 100,
 		},
 		UpkeepInterval: 10 * time.Minute,
+		Reconcile: config.Reconcile{
+			Mode: "plan", Lookback: 720 * time.Hour, Overlap: 72 * time.Hour, Repairs: config.RepairNames(),
+			PerFinding: config.Limit{Units: 1000}, PerRun: config.Limit{Units: 10000}, Foreign: "report",
+		},
 
 		Stripe:    config.Stripe{APIKey: stripeKey, BaseURL: "https://api.stripe.com"},
 		Adyen:     config.Adyen{BaseURL: "https://checkout-test.adyen.com/v71"},
@@ -99,6 +104,10 @@ func TestLoadEverySetting(t *testing.T) {
 		"PAYSAGA_AWAIT_DEADLINE=1s", "PAYSAGA_DRAIN_TIMEOUT=100ms", "PAYSAGA_RETENTION=168h",
 		"PAYSAGA_IDEMPOTENCY_MODE=log_only", "PAYSAGA_MISSING_KEY=proceed", "PAYSAGA_MISMATCH_STATUS=409", "PAYSAGA_EXPIRED_KEYS=reject",
 		"PAYSAGA_NEW_KEYS_PER_MINUTE=0", "PAYSAGA_DIGEST_ONLY=PATCH /v1/orders/{id}, PUT /v1/stock/{sku}", "PAYSAGA_UPKEEP_INTERVAL=1h",
+		"PAYSAGA_RECONCILE_SCHEDULE=15  */4 * * mon-fri", "PAYSAGA_RECONCILE_MODE=apply", "PAYSAGA_RECONCILE_LOOKBACK=24h",
+		"PAYSAGA_RECONCILE_OVERLAP=48h", "PAYSAGA_RECONCILE_REPAIRS=release, complete,release", "PAYSAGA_RECONCILE_FOREIGN=ignore",
+		"PAYSAGA_RECONCILE_MAX_PER_FINDING=500, JPY:150000,KWD:300.5", "PAYSAGA_RECONCILE_MAX_PER_RUN=0,EUR:2000.01",
+		"PAYSAGA_RECONCILE_MAX_DUPLICATE=50", "PAYSAGA_RECONCILE_ACCOUNT=my-shop_1",
 		"PAYSAGA_LOG_FORMAT=json", "PAYSAGA_LOG_LEVEL=WARN",
 	})
 	if err != nil {
@@ -126,6 +135,13 @@ func TestLoadEverySetting(t *testing.T) {
 			DigestOnly: []string{"PATCH /v1/orders/{id}", "PUT /v1/stock/{sku}"},
 		},
 		UpkeepInterval: time.Hour,
+		Reconcile: config.Reconcile{
+			Schedule: schedule.Schedule{Cron: "15 */4 * * mon-fri"}, Mode: "apply", Lookback: 24 * time.Hour, Overlap: 48 * time.Hour,
+			Repairs:    []string{"release", "complete"},
+			PerFinding: config.Limit{Units: 500, ByCurrency: map[string]int64{"JPY": 150000, "KWD": 300500}},
+			PerRun:     config.Limit{ByCurrency: map[string]int64{"EUR": 200001}}, Duplicate: config.Limit{Units: 50},
+			Foreign: "ignore", Account: "my-shop_1",
+		},
 
 		LogFormat: config.LogJSON, LogLevel: slog.LevelWarn,
 	}

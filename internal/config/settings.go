@@ -92,7 +92,8 @@ const (
 // allSettings is the one table of all settings.
 func allSettings() []setting {
 	return slices.Concat(
-		connectionSettings(), stripeSettings(), adyenSettings(), paypalSettings(), timeSettings(), idempotencySettings(), logSettings(),
+		connectionSettings(), stripeSettings(), adyenSettings(), paypalSettings(), timeSettings(), idempotencySettings(),
+		reconcileSettings(), logSettings(),
 	)
 }
 
