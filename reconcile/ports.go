@@ -28,7 +28,7 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 
 	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers and statement
-	// was left running, that one is given instead, to go on. Errors: ErrBusy.
+	// was left running, that one is given instead, to go on. A run with an id was requested (RunRequested) and is taken up. Errors: ErrBusy.
 	BeginRun(ctx context.Context, run Run, lease time.Duration) (Run, error)
 	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost.
 	SaveRun(ctx context.Context, run Run, lease time.Duration) error
