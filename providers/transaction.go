@@ -64,3 +64,6 @@ type ListError struct {
 
 // Error gives the code.
 func (e *ListError) Error() string { return "list is not readable: " + e.Code }
+
+// CodeListTooLong marks a ListError: there is more in the time that was asked for than the provider lists. Ask for less time.
+const CodeListTooLong = "list_too_long"

@@ -60,10 +60,11 @@ type Store interface {
 	// PutFindings writes what a batch came to: new findings, those seen again, those that have healed. A finding that a person resolved
 	// while it was still there is not opened again before something about it changes; one that is ignored stays so.
 	PutFindings(ctx context.Context, run Run, judged Judged) (Counts, error)
-	// NextRepairs reads up to limit open findings that something mends, neither ignored nor tried by this run, from behind an id on.
+	// NextRepairs reads up to limit open findings of reconciliation that are not ignored, from behind an id on. Left out are those whose
+	// repair is RepairReview and whose saga is in review already.
 	NextRepairs(ctx context.Context, run Run, after uuid.UUID, limit int) ([]Open, error)
-	// PutRepair notes what a run did about a finding: "" closes it as repaired.
-	PutRepair(ctx context.Context, run Run, finding uuid.UUID, refused string) error
+	// PutRepair notes what came of a repair, for people, and closes the finding where it is mended.
+	PutRepair(ctx context.Context, run Run, finding uuid.UUID, mended bool, note string) error
 }
 
 // Open is a finding that is kept.

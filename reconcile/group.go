@@ -1,0 +1,233 @@
+package reconcile
+
+import (
+	"slices"
+	"time"
+
+	"paysaga/providers"
+	"paysaga/reconcile/statement"
+)
+
+// group is one payment at a provider: everything that it tells of it.
+type group struct {
+	provider string
+	id       string // the provider's id of the payment
+	ids      []string
+	keys     []providers.SubKey
+	status   providers.OutcomeKind
+	currency string
+	taken    int64 // minor units, as all that follow
+	held     int64
+	asked    int64 // while nothing is taken or held
+	given    int64 // as the payment itself tells it; -1 where it does not
+	refunds  []Told
+	at       time.Time
+	toldAt   time.Time // the earliest of what makes it up
+	listed   bool      // by a list or a notice, not by a settlement file alone
+}
+
+// groups gathers what is told of a pair by payment. What a settlement file alone tells of counts as taken, or as given back: money moved.
+func groups(pair Pair) []*group {
+	var all []*group
+	find := func(provider string, ids ...string) *group {
+		for _, g := range all {
+			if g.provider == provider && slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(g.ids, id) }) {
+				return g
+			}
+		}
+		return nil
+	}
+	for _, told := range pair.There {
+		if told.Kind != providers.TransactionPayment {
+			continue
+		}
+		g := find(told.Provider, told.Payment, told.Reference)
+		if g == nil {
+			g = &group{provider: told.Provider, id: told.Payment, given: -1, listed: true, toldAt: told.ToldAt, at: told.At}
+			if g.id == "" {
+				g.id = told.Reference
+			}
+			all = append(all, g)
+		}
+		g.add(told)
+	}
+	for _, line := range pair.Settled {
+		if line.Kind == statement.LineCharge && find(line.Provider, line.Payment, line.Reference) == nil && !knows(all, line) {
+			all = append(all, settledGroup(line))
+		}
+	}
+	for _, told := range append(slices.Clone(pair.There), settledRefunds(pair)...) {
+		if told.Kind != providers.TransactionRefund {
+			continue
+		}
+		if g := find(told.Provider, told.Payment); g != nil {
+			g.refunds = append(g.refunds, told)
+		} else if g := onlyOf(all, told.Provider); g != nil { // of a capture whose payment has another id
+			g.refunds = append(g.refunds, told)
+		}
+	}
+	return sorted(all)
+}
+
+// knows tells that a list has told of the payment of a settlement line, by our key.
+func knows(all []*group, line Settlement) bool {
+	return slices.ContainsFunc(all, func(g *group) bool {
+		return g.provider == line.Provider && line.Key != "" && slices.Contains(g.keys, line.Key)
+	})
+}
+
+// onlyOf is a provider's one payment in a pair.
+func onlyOf(all []*group, provider string) *group {
+	var only *group
+	for _, g := range all {
+		if g.provider != provider {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = g
+	}
+	return only
+}
+
+func (g *group) add(told Told) {
+	g.ids = append(g.ids, told.Reference)
+	if told.Payment != "" {
+		g.ids = append(g.ids, told.Payment)
+	}
+	if told.Key != "" {
+		g.keys = append(g.keys, told.Key)
+	}
+	if told.ToldAt.Before(g.toldAt) {
+		g.toldAt = told.ToldAt
+	}
+	g.currency = told.Money.Currency
+	if told.Refunded >= 0 {
+		g.given = max(g.given, 0) + told.Refunded
+	}
+	switch told.Status {
+	case providers.Succeeded:
+		g.taken += told.Money.Amount
+	case providers.Authorized:
+		g.held += told.Money.Amount
+	default:
+		g.asked = told.Money.Amount
+	}
+	g.status = stronger(g.status, told.Status)
+}
+
+// stronger is the status of a payment of which two things are told: money that is taken or held counts.
+func stronger(a, b providers.OutcomeKind) providers.OutcomeKind {
+	rank := []providers.OutcomeKind{
+		"", providers.Declined, providers.Canceled, providers.ActionRequired, providers.Processing, providers.Authorized, providers.Succeeded,
+	}
+	if slices.Index(rank, b) > slices.Index(rank, a) {
+		return b
+	}
+	return a
+}
+
+func settledGroup(line Settlement) *group {
+	money := line.customers()
+	g := &group{
+		provider: line.Provider, id: line.Payment, status: providers.Succeeded, currency: money.Currency, taken: money.Amount, given: -1,
+		at: line.BookedAt, toldAt: line.BookedAt,
+	}
+	if g.id == "" {
+		g.id = line.Reference
+	}
+	for _, id := range []string{line.Payment, line.Reference} {
+		if id != "" {
+			g.ids = append(g.ids, id)
+		}
+	}
+	if line.Key != "" {
+		g.keys = []providers.SubKey{line.Key}
+	}
+	return g
+}
+
+// customers is what the customer paid or got, in the currency in which he did.
+func (s Settlement) customers() providers.Money {
+	if s.Original != (providers.Money{}) {
+		return s.Original
+	}
+	return providers.Money{Amount: max(s.Gross, -s.Gross), Currency: s.Currency}
+}
+
+// settledRefunds are the refunds that only settlement files tell of.
+func settledRefunds(pair Pair) []Told {
+	var refunds []Told
+	for _, line := range pair.Settled {
+		if line.Kind != statement.LineRefund {
+			continue
+		}
+		known := slices.ContainsFunc(pair.There, func(told Told) bool {
+			return told.Kind == providers.TransactionRefund && told.Provider == line.Provider &&
+				(told.Reference == line.Reference && line.Reference != "" || told.Key != "" && told.Key == line.Key)
+		})
+		if known {
+			continue
+		}
+		refunds = append(refunds, Told{Provider: line.Provider, ToldAt: line.BookedAt, Transaction: providers.Transaction{
+			Kind: providers.TransactionRefund, Reference: line.Reference, Payment: line.Payment, Key: line.Key, Status: providers.Succeeded,
+			Money: line.customers(), Refunded: -1, At: line.BookedAt,
+		}})
+	}
+	return refunds
+}
+
+// isOf tells that a payment is that of a charge of ours: by a key of ours that it bears, or else by its id.
+func (g *group) isOf(charge Charge) bool {
+	if g.provider != charge.Provider {
+		return false
+	}
+	for _, key := range g.keys {
+		if key == charge.Key || slices.Contains(charge.Captures, key) {
+			return true
+		}
+	}
+	return charge.Reference != "" && slices.Contains(g.ids, charge.Reference)
+}
+
+// returned is what was given back of it.
+func (g *group) returned() int64 {
+	var sum int64
+	for _, refund := range g.refunds {
+		if refund.Status == providers.Succeeded || refund.Status == providers.Processing {
+			sum += refund.Money.Amount
+		}
+	}
+	return max(sum, g.given)
+}
+
+// kept is what the provider has taken and not given back.
+func (g *group) kept() int64 { return max(0, g.taken-g.returned()) }
+
+// live tells that the provider keeps or holds money.
+func (g *group) live() bool { return g.kept() > 0 || g.held > 0 }
+
+// settledStatus tells that the provider has decided.
+func (g *group) settledStatus() bool {
+	switch g.status {
+	case providers.Succeeded, providers.Authorized, providers.Declined, providers.Canceled:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *group) facts() Facts {
+	facts := Facts{
+		Source: sourceList, Status: string(g.status), Amount: max(g.taken, g.held, g.asked), Currency: g.currency, Captured: g.taken,
+		Refunded: g.returned(), References: []string{g.id}, At: g.at,
+	}
+	if !g.listed {
+		facts.Source = sourceStatement
+	}
+	for _, key := range g.keys {
+		facts.Keys = append(facts.Keys, string(key))
+	}
+	return facts
+}

@@ -1,0 +1,231 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"paysaga/providers"
+	"paysaga/saga"
+)
+
+// View is what is known beside a pair.
+type View struct {
+	Coverage map[string]Coverage // by provider
+	Now      time.Time           // by the database's clock
+	Policy   Policy
+}
+
+// Match compares both sides of a payment. It is pure, and finds the same for the same; no two findings are the same one.
+//
+// What the provider told counts only where nothing happened here since, so that a payment which is on its way is no finding.
+func Match(pair Pair, view View) []Finding {
+	m := matcher{View: view, pair: pair, payment: pair.Payment}
+	m.there = groups(pair)
+	m.ourStock()
+	m.ourNotices()
+	m.ourEnd()
+	switch {
+	case m.payment.Busy:
+	case m.payment.State == saga.NeedsReview:
+		m.inReview()
+	default:
+		m.charges()
+		m.refunds()
+	}
+	m.settled()
+	return m.found
+}
+
+// matcher is the working state of one Match.
+type matcher struct {
+	View
+
+	pair    Pair
+	payment Payment
+	there   []*group
+	found   []Finding
+}
+
+// add notes a finding about the order's saga; one of the same kind is the same finding, about more.
+func (m *matcher) add(f Finding) {
+	f.AccountID, f.OrderID = m.payment.AccountID, m.payment.OrderID
+	if f.SagaKey == (Finding{}).SagaKey {
+		f.SagaKey = m.payment.OrderID
+	}
+	f.Here = cmpFacts(f.Here, m.here())
+	for i := range m.found {
+		known := &m.found[i]
+		if known.Kind != f.Kind || known.SagaKey != f.SagaKey {
+			continue
+		}
+		known.join(f)
+		return
+	}
+	m.found = append(m.found, f)
+}
+
+func cmpFacts(told, usual Facts) Facts {
+	if told.Source == "" {
+		return usual
+	}
+	return told
+}
+
+// join adds another of the same kind. Where their repairs differ, only a person can tell.
+func (f *Finding) join(other Finding) {
+	if f.AtStake.Currency == other.AtStake.Currency {
+		f.AtStake.Amount += other.AtStake.Amount
+	}
+	if f.Repair != other.Repair {
+		f.Repair = RepairReview
+	}
+	f.There.References = append(slices.Clip(f.There.References), other.There.References...)
+	f.Refunds = append(f.Refunds, other.Refunds...)
+	f.Others = append(f.Others, other.Others...)
+	f.Events = append(f.Events, other.Events...)
+	if f.Detail != other.Detail {
+		f.Detail += " " + other.Detail
+	}
+}
+
+// here is what the database has.
+func (m *matcher) here() Facts {
+	p := m.payment
+	facts := Facts{
+		Source: sourceDatabase, Status: string(p.State), Amount: p.Money.Amount, Currency: p.Money.Currency, Captured: p.Captured,
+		Refunded: p.Refunded, At: p.UpdatedAt,
+	}
+	for _, charge := range p.Charges {
+		facts.Keys = append(facts.Keys, string(charge.Key))
+		if charge.Reference != "" {
+			facts.References = append(facts.References, charge.Reference)
+		}
+	}
+	return facts
+}
+
+// The sources of facts.
+const (
+	sourceDatabase  = "database"
+	sourceList      = "list"
+	sourceStatement = "statement"
+)
+
+// newest is the charge that counts.
+func (m *matcher) newest() *Charge {
+	var newest *Charge
+	for i := range m.payment.Charges {
+		if charge := &m.payment.Charges[i]; newest == nil || charge.Attempt > newest.Attempt {
+			newest = charge
+		}
+	}
+	return newest
+}
+
+// chargeOf is the attempt that a provider's payment is about; nil where only the saga is known.
+func (m *matcher) chargeOf(g *group) *Charge {
+	for i := range m.payment.Charges {
+		if charge := &m.payment.Charges[i]; charge.Provider == g.provider && g.isOf(*charge) {
+			return charge
+		}
+	}
+	return nil
+}
+
+// ourStock: an order that is over holds no stock.
+func (m *matcher) ourStock() {
+	if m.payment.State.Ended() && m.payment.State != saga.NeedsReview && m.payment.HeldStock && !m.payment.Busy {
+		m.add(Finding{
+			Kind: OrphanReservation, Severity: High, Repair: RepairRelease,
+			Detail: "The order is " + string(m.payment.State) + " and still holds stock.",
+		})
+	}
+}
+
+// ourNotices: a provider's event reaches its saga soon.
+func (m *matcher) ourNotices() {
+	for _, notice := range m.pair.Notices {
+		if m.Now.Sub(notice.ReceivedAt) < m.Policy.NoticeWait || m.payment.State == saga.NeedsReview && !notice.Parked {
+			continue // one for a saga in review waits for the person, too
+		}
+		finding := Finding{
+			Kind: WebhookNotApplied, Severity: High, Provider: notice.Provider, Reference: notice.ID, Events: []Notice{notice},
+			Detail: "An event of the provider waits in the inbox.", There: Facts{References: []string{notice.ID}, At: notice.ReceivedAt},
+		}
+		if notice.Parked {
+			finding.Repair, finding.Detail = RepairApplyWebhook, "An event of the provider was given up after many tries."
+		}
+		m.add(finding)
+	}
+}
+
+// ourEnd: what is due is taken up by recovery within seconds.
+func (m *matcher) ourEnd() {
+	overdue := func(due time.Time, busy bool) bool { return !due.IsZero() && !busy && m.Now.Sub(due) > m.Policy.Stuck }
+	if overdue(m.payment.DueAt, m.payment.Busy) {
+		m.add(Finding{
+			Kind: SagaWithoutEnd, Severity: High, AtStake: m.payment.Money, Repair: RepairResume,
+			Detail: "The order is " + string(m.payment.State) + " and due, and nobody takes it up.",
+		})
+	}
+	for _, refund := range m.payment.Refunds {
+		if refund.SagaKey != m.payment.OrderID && overdue(refund.DueAt, refund.Busy) {
+			m.add(Finding{
+				Kind: SagaWithoutEnd, Severity: High, SagaKey: refund.SagaKey, AtStake: m.money(refund.Amount), Repair: RepairResume,
+				Detail: "A refund is " + string(refund.State) + " and due, and nobody takes it up.", Here: m.hereOf(refund),
+			})
+		}
+	}
+}
+
+func (m *matcher) money(amount int64) providers.Money {
+	return providers.Money{Amount: amount, Currency: m.payment.Money.Currency}
+}
+
+// resumable are the findings of a saga after which it may go on where it stands, as a provider's answer was all that was wanting. All
+// others are about something that a person must see.
+var resumable = []string{saga.FindingTriesExhausted, saga.FindingCannotBeDriven}
+
+// inReview: a saga that waits for a person goes on by itself only where nothing but an answer was wanting, and the provider has it now.
+func (m *matcher) inReview() {
+	charge := m.newest()
+	for _, g := range m.there {
+		if charge == nil || !g.isOf(*charge) || !g.settledStatus() || m.isOlder(g) {
+			continue
+		}
+		wanting := len(m.payment.InReview) > 0
+		for _, kind := range m.payment.InReview {
+			wanting = wanting && slices.Contains(resumable, kind)
+		}
+		if wanting {
+			m.add(m.about(g, Finding{
+				Kind: StatusMismatch, Severity: Critical, AtStake: m.payment.Money, Repair: RepairComplete,
+				Detail: "The provider knows by now how the payment ended, and the order waits for that.",
+			}))
+		}
+	}
+}
+
+// isOlder tells that what a provider told can be older than what happened here.
+func (m *matcher) isOlder(g *group) bool {
+	return m.payment.UpdatedAt.Add(m.Policy.Grace).After(g.toldAt)
+}
+
+// about fills in the provider's side.
+func (m *matcher) about(g *group, f Finding) Finding {
+	f.Provider, f.Reference = g.provider, g.id
+	f.There = g.facts()
+	if f.AtStake == (providers.Money{}) {
+		f.AtStake = providers.Money{Amount: max(g.kept(), g.held), Currency: g.currency}
+	}
+	return f
+}
+
+// sorted orders a provider's payments, so that the same ones give the same findings.
+func sorted(all []*group) []*group {
+	slices.SortFunc(all, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.provider, b.provider), a.at.Compare(b.at), cmp.Compare(a.id, b.id))
+	})
+	return all
+}

@@ -1,0 +1,196 @@
+package reconcile
+
+import (
+	"fmt"
+
+	"paysaga/providers"
+	"paysaga/saga"
+)
+
+// charges holds each payment that the provider tells of against the order, and the order's payment against what it tells.
+func (m *matcher) charges() {
+	known := m.known()
+	for _, g := range m.there {
+		switch {
+		case g == known:
+			m.ownPayment(g)
+		case g.live() && !m.isOlder(g):
+			m.other(g, known)
+		}
+	}
+	if known == nil {
+		m.missing()
+	}
+}
+
+// known is the payment at the provider that the order's newest charge is: by the provider's id where it is known, else the one that keeps
+// or holds money under its key.
+func (m *matcher) known() *group {
+	charge := m.newest()
+	if charge == nil {
+		return nil
+	}
+	var best *group
+	for _, g := range m.there {
+		if !g.isOf(*charge) {
+			continue
+		}
+		if charge.Reference != "" && g.hasID(charge.Reference) {
+			return g
+		}
+		if best == nil || g.live() && !best.live() {
+			best = g
+		}
+	}
+	return best
+}
+
+// ownPayment compares the order with its own payment.
+func (m *matcher) ownPayment(g *group) {
+	if m.isOlder(g) {
+		return
+	}
+	switch m.payment.State {
+	case saga.Completed:
+		m.completed(g)
+	case saga.RolledBack:
+		m.rolledBack(g)
+	case saga.Charging, saga.Awaiting:
+		m.waiting(g)
+	default: // on its way: it looks by itself
+	}
+}
+
+// completed: what was captured here is taken there.
+func (m *matcher) completed(g *group) {
+	switch {
+	case g.currency != "" && g.currency != m.payment.Money.Currency:
+		m.add(m.about(g, Finding{
+			Kind: CurrencyMismatch, Severity: Critical, AtStake: m.money(m.payment.Captured), Repair: RepairReview,
+			Detail: fmt.Sprintf("The order is in %s, its payment at the provider in %s.", m.payment.Money.Currency, g.currency),
+		}))
+	case g.status == providers.Succeeded && g.taken != m.payment.Captured:
+		m.add(m.about(g, Finding{
+			Kind: AmountMismatch, Severity: Critical, AtStake: m.money(abs(g.taken - m.payment.Captured)), Repair: RepairReview,
+			Detail: fmt.Sprintf("%s are captured here, %s at the provider.", m.money(m.payment.Captured), m.money(g.taken)),
+		}))
+	case g.status == providers.Canceled && g.returned() > 0 && g.returned() == m.payment.Refunded: // a list may call it so
+	case g.settledStatus() && g.status != providers.Succeeded:
+		m.add(m.about(g, Finding{
+			Kind: StatusMismatch, Severity: Critical, AtStake: m.money(m.payment.Captured), Repair: RepairReview,
+			Detail: fmt.Sprintf("The order is completed; its payment is %s at the provider.", g.status),
+		}))
+	}
+}
+
+// rolledBack: nothing of an order that came to nothing is kept or held. What a refund of ours is to give back is on its way, or the
+// refund's own finding.
+func (m *matcher) rolledBack(g *group) {
+	if !g.live() || m.givesBack(saga.StepDone) {
+		return
+	}
+	finding := m.about(g, Finding{
+		Kind: StatusMismatch, Severity: Critical, Repair: RepairUndo,
+		Detail: "The order came to nothing, and the provider has its money.",
+	})
+	finding.Notice = g.notice()
+	if !g.listed { // a refund may stand in a file that was not read
+		finding.Repair = RepairReview
+	}
+	m.add(finding)
+}
+
+// givesBack tells that the order has a refund to undo it in a status.
+func (m *matcher) givesBack(status saga.StepStatus) bool {
+	for _, refund := range m.payment.Refunds {
+		if refund.SagaKey == m.payment.OrderID && refund.Status == status {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting: an order that waits takes what the provider has decided.
+func (m *matcher) waiting(g *group) {
+	held := m.payment.State == saga.Awaiting && m.payment.Capture == saga.CaptureManual && m.newest().Status == saga.StepDone
+	finding := m.about(g, Finding{Kind: StatusMismatch, Severity: Critical, AtStake: m.payment.Money, Repair: RepairComplete})
+	finding.Notice = g.notice()
+	switch {
+	case held && g.status == providers.Canceled:
+		finding.Kind, finding.Severity, finding.Repair = AuthorizationExpired, High, RepairLetGo
+		finding.Detail = "The order waits for a capture, and nothing is held at the provider any more."
+	case held && g.status == providers.Succeeded && g.taken != m.payment.Captured:
+		finding.Detail = "The order waits for a capture, and the money is taken at the provider."
+	case held:
+		return
+	case g.status == providers.Succeeded:
+		finding.Detail = "The provider took the money, and the order waits."
+	case g.status == providers.Authorized:
+		finding.Detail = "The provider holds the money, and the order waits."
+	case g.status == providers.Declined && m.newest().Status == saga.StepFailed: // it waits for another payment
+		return
+	case g.status == providers.Declined, g.status == providers.Canceled:
+		finding.Severity, finding.Repair = Low, RepairResume
+		finding.Detail = fmt.Sprintf("The payment is %s at the provider, and the order waits.", g.status)
+	default:
+		return
+	}
+	m.add(finding)
+}
+
+// notice is what the provider tells, as it would have announced it.
+func (g *group) notice() *providers.Notice {
+	outcome := providers.Outcome{Kind: g.status, Reference: g.id, Money: providers.Money{Amount: max(g.taken, g.held, g.asked), Currency: g.currency}}
+	notice := &providers.Notice{ID: "reconcile " + g.id, Type: "reconciliation", About: providers.AboutCharge, Payment: g.id, Outcome: &outcome, At: g.at}
+	if len(g.keys) > 0 {
+		notice.Key = g.keys[0]
+	}
+	return notice
+}
+
+// other is about money that the provider keeps or holds for the order beside the payment that it knows.
+func (m *matcher) other(g, known *group) {
+	finding := m.about(g, Finding{
+		Kind: DuplicateCharge, Severity: Critical, Repair: RepairReview,
+		Detail: "The provider has money of this order in another payment than the one that the order knows.",
+	})
+	ended := m.payment.State == saga.Completed || m.payment.State == saga.RolledBack
+	if charge := m.chargeOf(g); known == nil && charge != nil && charge.Attempt != m.newest().Attempt && !ended {
+		return // an earlier attempt is looked at when the order has ended
+	}
+	if ended && g.listed && g.held == 0 && g.kept() == g.taken {
+		finding.Repair = RepairRefundDuplicate
+		finding.Others = []saga.OtherPayment{{Provider: g.provider, Reference: g.id, Amount: g.taken}}
+	}
+	m.add(finding)
+}
+
+// missing: money that is taken or held here is there, if everything of that time was listed.
+func (m *matcher) missing() {
+	charge := m.newest()
+	held := m.payment.State == saga.Awaiting && charge != nil && charge.Status == saga.StepDone
+	if charge == nil || m.payment.State != saga.Completed && !held {
+		return
+	}
+	coverage, listed := m.Coverage[charge.Provider]
+	if !listed || !coverage.Covers(charge.StartedAt) || !coverage.Covers(m.payment.UpdatedAt) && !coverage.Covers(charge.SettledAt) {
+		return
+	}
+	m.add(Finding{
+		Kind: MissingAtProvider, Severity: Critical, Provider: charge.Provider, Reference: charge.Reference,
+		AtStake: m.money(max(m.payment.Captured, m.payment.Money.Amount)), Repair: RepairReview,
+		Detail: "The provider lists no payment of this order, and everything of that time was listed.",
+		There:  Facts{Source: sourceList, At: coverage.Until},
+	})
+}
+
+func (g *group) hasID(id string) bool {
+	for _, each := range g.ids {
+		if each == id {
+			return true
+		}
+	}
+	return false
+}
+
+func abs(n int64) int64 { return max(n, -n) }

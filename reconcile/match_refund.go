@@ -1,0 +1,143 @@
+package reconcile
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+	"paysaga/saga"
+)
+
+// refunds holds what was given back here against what the provider gave back, both ways.
+func (m *matcher) refunds() {
+	seen := make(map[int]bool)
+	for _, g := range m.there {
+		if charge := m.chargeOf(g); charge == nil {
+			continue // what was given back of another payment is no refund of the order
+		}
+		for _, told := range g.refunds {
+			i := m.refundOf(told)
+			if i < 0 {
+				m.unasked(g, told)
+				continue
+			}
+			seen[i] = true
+			m.bothRefunds(g, m.payment.Refunds[i], told)
+		}
+	}
+	for i, refund := range m.payment.Refunds {
+		if !seen[i] {
+			m.missingRefund(refund)
+		}
+	}
+}
+
+// refundOf is the refund of ours that a provider's is: by the key that we sent, else by the provider's id.
+func (m *matcher) refundOf(told Told) int {
+	for i, refund := range m.payment.Refunds {
+		if refund.Provider == told.Provider &&
+			(told.Key != "" && told.Key == refund.Key || told.Reference != "" && told.Reference == refund.Reference) {
+			return i
+		}
+	}
+	return -1
+}
+
+func given(kind providers.OutcomeKind) bool {
+	return kind == providers.Succeeded || kind == providers.Processing
+}
+
+// unasked is a refund that nobody here asked for. It is written down where the order can take it.
+func (m *matcher) unasked(g *group, told Told) {
+	p := m.payment
+	if told.Status != providers.Succeeded || p.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt) && told.At.After(p.UpdatedAt) {
+		return
+	}
+	if p.State == saga.RolledBack && !g.live() && p.Captured == p.Refunded && p.Captured > 0 {
+		return // undone by a void that gave the money back
+	}
+	finding := m.about(g, Finding{
+		Kind: RefundedAtProvider, Severity: High, AtStake: told.Money, Repair: RepairReview,
+		Detail: "The provider gave money back that nobody here asked for.",
+	})
+	finding.Reference, finding.There.References = told.Reference, []string{told.Reference}
+	fits := told.Money.Currency == p.Money.Currency && p.Refunded+p.Refunding+told.Money.Amount <= p.Captured
+	if p.State == saga.Completed && fits && told.Reference != "" && !m.refundIsOpen() {
+		finding.Repair = RepairRecordRefund
+		finding.Refunds = []saga.FoundRefund{{Reference: told.Reference, Amount: told.Money.Amount, At: told.At}}
+	}
+	m.add(finding)
+}
+
+// refundIsOpen tells that a refund of ours has no end yet, of which the provider's may be an answer that never came.
+func (m *matcher) refundIsOpen() bool {
+	for _, refund := range m.payment.Refunds {
+		if refund.Reference == "" && (refund.Status == saga.StepPending || refund.Status == saga.StepUnknown) {
+			return true
+		}
+	}
+	return false
+}
+
+// bothRefunds compares a refund that both sides know.
+func (m *matcher) bothRefunds(g *group, refund Refund, told Told) {
+	if refund.Busy || refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt) {
+		return
+	}
+	finding := m.about(g, Finding{SagaKey: refund.SagaKey, AtStake: m.money(refund.Amount), Here: m.hereOf(refund)})
+	finding.Reference = told.Reference
+	finding.There = Facts{
+		Source: sourceList, Status: string(told.Status), Amount: told.Money.Amount, Currency: told.Money.Currency,
+		References: []string{told.Reference}, At: told.At,
+	}
+	open := refund.Status == saga.StepPending || refund.Status == saga.StepUnknown
+	switch {
+	case told.Money.Currency != m.payment.Money.Currency:
+		finding.Kind, finding.Severity, finding.Repair = CurrencyMismatch, Critical, RepairReview
+		finding.Detail = fmt.Sprintf("A refund in %s was given in %s.", m.payment.Money.Currency, told.Money.Currency)
+	case given(told.Status) && refund.Status == saga.StepDone && told.Money.Amount != refund.Amount:
+		finding.Kind, finding.Severity, finding.Repair = AmountMismatch, Critical, RepairReview
+		finding.Detail = fmt.Sprintf("A refund of %s was given with %s.", m.money(refund.Amount), told.Money)
+	case open && told.Status != providers.Processing:
+		finding.Kind, finding.Severity, finding.Repair = StatusMismatch, High, RepairResume
+		finding.Detail = fmt.Sprintf("A refund is %s at the provider, and waits here.", told.Status)
+	case refund.Status == saga.StepDone && !given(told.Status) && told.Status != providers.ActionRequired:
+		finding.Kind, finding.Severity, finding.Repair = StatusMismatch, Critical, RepairReview
+		finding.Detail = fmt.Sprintf("A refund counts as given here, and is %s at the provider.", told.Status)
+	case refund.Status == saga.StepFailed && given(told.Status):
+		finding.Kind, finding.Severity, finding.Repair = StatusMismatch, Critical, RepairReview
+		finding.Detail = "A refund counts as not given here, and the provider gave it."
+	default:
+		return
+	}
+	m.add(finding)
+}
+
+// missingRefund: what was given back here was given back there, if everything of that time was listed.
+func (m *matcher) missingRefund(refund Refund) {
+	coverage, listed := m.Coverage[refund.Provider]
+	covered := listed && coverage.Covers(refund.StartedAt) && coverage.Covers(refund.SettledAt) && coverage.Covers(refund.UpdatedAt)
+	if refund.Status != saga.StepDone || refund.Busy || !covered {
+		return
+	}
+	m.add(Finding{
+		Kind: RefundMissing, Severity: Critical, SagaKey: refund.SagaKey, Provider: refund.Provider, Reference: refund.Reference,
+		AtStake: m.money(refund.Amount), Repair: RepairReview, Here: m.hereOf(refund),
+		Detail: "A refund counts as given here, and the provider lists none.", There: Facts{Source: sourceList, At: coverage.Until},
+	})
+}
+
+func (m *matcher) hereOf(refund Refund) Facts {
+	facts := Facts{
+		Source: sourceDatabase, Status: string(refund.Status), Amount: refund.Amount, Currency: m.payment.Money.Currency,
+		Keys: []string{string(refund.Key)}, At: refund.StartedAt,
+	}
+	if refund.Reference != "" {
+		facts.References = []string{refund.Reference}
+	}
+	return facts
+}
+
+// none tells that no saga is known.
+func none(key uuid.UUID) bool { return key == uuid.Nil }

@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"regexp"
+
+	"paysaga/providers"
+)
+
+// ourKey is the form of a sub-key: a UUID and a step's name.
+var ourKey = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}_[a-z][a-z_]*(_\d+)?$`)
+
+// MatchUnclaimed judges what a provider tells of and no order knows. What came to nothing is no finding.
+func MatchUnclaimed(u Unclaimed, policy Policy) (Finding, bool) {
+	all := groups(Pair{There: u.There, Settled: u.Settled})
+	finding := Finding{Kind: MissingLocally, Severity: High, Provider: u.Provider, Reference: u.Reference}
+	live, ours := false, false
+	for _, g := range all {
+		for _, key := range g.keys {
+			ours = ours || ourKey.MatchString(string(key))
+		}
+		if !g.live() {
+			continue
+		}
+		live = true
+		finding.AtStake = add(finding.AtStake, providers.Money{Amount: max(g.kept(), g.held), Currency: g.currency})
+		finding.There = g.facts()
+	}
+	switch {
+	case !live, !ours && policy.IgnoreForeign:
+		return Finding{}, false
+	case ours:
+		finding.Severity = Critical
+		finding.Detail = "The provider has a payment under a key of ours, and no order knows it: the database may have been restored from an older state."
+	default:
+		finding.Detail = "The provider has a payment that no order knows: it was made by hand, or by another system on the same account."
+	}
+	return finding, true
+}
+
+func add(a, b providers.Money) providers.Money {
+	if a.Currency == "" || a.Currency == b.Currency {
+		return providers.Money{Amount: a.Amount + b.Amount, Currency: b.Currency}
+	}
+	return a
+}

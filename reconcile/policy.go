@@ -1,0 +1,21 @@
+package reconcile
+
+import "time"
+
+// Policy is how patient the comparison is.
+type Policy struct {
+	// Grace is how long a payment must have rested, on our side, before what the provider tells of it counts: what is told was true a
+	// little earlier.
+	Grace time.Duration
+	// Stuck is how long an order or a refund may be due without anybody taking it up.
+	Stuck time.Duration
+	// NoticeWait is how long an event may wait in the inbox.
+	NoticeWait time.Duration
+	// IgnoreForeign leaves payments out that bear no key of our form: other systems may use the same account at the provider.
+	IgnoreForeign bool
+}
+
+// DefaultPolicy waits for what a healthy system does within seconds.
+func DefaultPolicy() Policy {
+	return Policy{Grace: 2 * time.Minute, Stuck: 15 * time.Minute, NoticeWait: 15 * time.Minute}
+}

@@ -1,0 +1,131 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+
+	"paysaga/providers"
+)
+
+// Limit bounds an amount in every currency.
+type Limit struct {
+	Units      int64            // major units, of any currency that is not named
+	ByCurrency map[string]int64 // minor units
+}
+
+// Of is the limit in a currency, in minor units.
+func (l Limit) Of(currency string) int64 {
+	if limit, ok := l.ByCurrency[currency]; ok {
+		return limit
+	}
+	exponent, _ := providers.CurrencyExponent(currency) //nolint:revive // of an unknown one, 0: the smaller limit
+	limit := l.Units
+	for range exponent {
+		limit *= 10
+	}
+	return limit
+}
+
+// Rules say what may be repaired without a person.
+type Rules struct {
+	Repairs      []Repair // that may be done at all
+	PerFinding   Limit
+	PerRun       Limit
+	PerDuplicate Limit // up to which a duplicate charge is given back; above it a person decides
+}
+
+// movesMoney tells the repairs that move money, or decide in the books whose it is: the limits are about those.
+func movesMoney(repair Repair) bool {
+	return slices.Contains([]Repair{RepairComplete, RepairUndo, RepairRecordRefund, RepairRefundDuplicate}, repair)
+}
+
+// Verdict is what rules say of a finding.
+type Verdict struct {
+	Repair Repair // what is to be done; RepairNone where it is left to people
+	Reason string // why nothing is done, or something else than what would mend it; a sentence
+}
+
+// Judge says what is to be done about a finding.
+func (r Rules) Judge(f Finding) Verdict {
+	repair, reason := f.Repair, ""
+	if repair == RepairRefundDuplicate && (f.AtStake.Amount > r.PerDuplicate.Of(f.AtStake.Currency) || !slices.Contains(r.Repairs, repair)) {
+		repair = RepairReview
+		reason = fmt.Sprintf("A duplicate of %s is above the limit up to which one is given back without a person (%s).",
+			f.AtStake, inMajor(r.PerDuplicate, f.AtStake.Currency))
+	}
+	switch {
+	case repair == RepairNone:
+		return Verdict{Reason: "No rule mends this; a person decides."}
+	case !slices.Contains(r.Repairs, repair):
+		return Verdict{Reason: fmt.Sprintf("The repair %s is not among those that may be done without a person.", repair)}
+	case movesMoney(repair) && f.AtStake.Amount > r.PerFinding.Of(f.AtStake.Currency):
+		return Verdict{Reason: fmt.Sprintf("%s is above the limit for one finding (%s).", f.AtStake, inMajor(r.PerFinding, f.AtStake.Currency))}
+	}
+	return Verdict{Repair: repair, Reason: reason}
+}
+
+func inMajor(limit Limit, currency string) string {
+	return providers.Money{Amount: limit.Of(currency), Currency: currency}.String()
+}
+
+// Plan is what a run would do, in sums: it does not grow with the findings.
+type Plan struct {
+	Repairs map[Repair]Sum // RepairNone: left to people
+	// Money is what the repairs would move, by currency, in minor units.
+	Money   map[string]int64
+	Exceeds []Exceeded
+}
+
+// Sum counts findings of one kind of repair, with their money by currency.
+type Sum struct {
+	Findings int64            `json:"findings"`
+	AtStake  map[string]int64 `json:"at_stake"`
+}
+
+// Exceeded is a currency in which a run would move more than its limit.
+type Exceeded struct {
+	Currency string `json:"currency"`
+	Planned  int64  `json:"planned"` // minor units
+	Limit    int64  `json:"limit"`
+}
+
+// Add counts a finding in.
+func (p *Plan) Add(f Finding, verdict Verdict) {
+	if p.Repairs == nil {
+		p.Repairs, p.Money = make(map[Repair]Sum), make(map[string]int64)
+	}
+	sum := p.Repairs[verdict.Repair]
+	if sum.AtStake == nil {
+		sum.AtStake = make(map[string]int64)
+	}
+	sum.Findings++
+	if f.AtStake.Currency != "" {
+		sum.AtStake[f.AtStake.Currency] += f.AtStake.Amount
+	}
+	p.Repairs[verdict.Repair] = sum
+	if movesMoney(verdict.Repair) {
+		p.Money[f.AtStake.Currency] += f.AtStake.Amount
+	}
+}
+
+// Check holds the plan's money against the limit of a run.
+func (p *Plan) Check(limit Limit) {
+	p.Exceeds = nil
+	for currency, planned := range p.Money {
+		if most := limit.Of(currency); planned > most {
+			p.Exceeds = append(p.Exceeds, Exceeded{Currency: currency, Planned: planned, Limit: most})
+		}
+	}
+	slices.SortFunc(p.Exceeds, func(a, b Exceeded) int {
+		if a.Currency < b.Currency {
+			return -1
+		}
+		return 1
+	})
+}
+
+// Sentence says by how much a run is exceeded.
+func (e Exceeded) Sentence() string {
+	return fmt.Sprintf("the repairs would move %s, and a run may move %s",
+		providers.Money{Amount: e.Planned, Currency: e.Currency}, providers.Money{Amount: e.Limit, Currency: e.Currency})
+}
