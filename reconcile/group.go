@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,44 +30,44 @@ type group struct {
 // groups gathers what is told of a pair by payment. What a settlement file alone tells of counts as taken, or as given back: money moved.
 func groups(pair Pair) []*group {
 	var all []*group
-	find := func(provider string, ids ...string) *group {
-		for _, g := range all {
-			if g.provider == provider && slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(g.ids, id) }) {
-				return g
-			}
-		}
-		return nil
-	}
 	for _, told := range pair.There {
 		if told.Kind != providers.TransactionPayment {
 			continue
 		}
-		g := find(told.Provider, told.Payment, told.Reference)
+		g := find(all, told.Provider, told.Payment, told.Reference)
 		if g == nil {
-			g = &group{provider: told.Provider, id: told.Payment, given: -1, listed: true, toldAt: told.ToldAt, at: told.At}
-			if g.id == "" {
-				g.id = told.Reference
+			g = &group{
+				provider: told.Provider, id: cmp.Or(told.Payment, told.Reference), given: -1, listed: true, toldAt: told.ToldAt, at: told.At,
 			}
 			all = append(all, g)
 		}
 		g.add(told)
 	}
 	for _, line := range pair.Settled {
-		if line.Kind == statement.LineCharge && find(line.Provider, line.Payment, line.Reference) == nil && !knows(all, line) {
+		if line.Kind == statement.LineCharge && find(all, line.Provider, line.Payment, line.Reference) == nil && !knows(all, line) {
 			all = append(all, settledGroup(line))
 		}
 	}
 	for _, told := range append(slices.Clone(pair.There), settledRefunds(pair)...) {
-		if told.Kind != providers.TransactionRefund {
-			continue
+		g := find(all, told.Provider, told.Payment)
+		if g == nil {
+			g = onlyOf(all, told.Provider) // of a capture whose payment has another id
 		}
-		if g := find(told.Provider, told.Payment); g != nil {
-			g.refunds = append(g.refunds, told)
-		} else if g := onlyOf(all, told.Provider); g != nil { // of a capture whose payment has another id
+		if told.Kind == providers.TransactionRefund && g != nil {
 			g.refunds = append(g.refunds, told)
 		}
 	}
 	return sorted(all)
+}
+
+// find finds a provider's payment by any of its ids.
+func find(all []*group, provider string, ids ...string) *group {
+	for _, g := range all {
+		if g.provider == provider && slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(g.ids, id) }) {
+			return g
+		}
+	}
+	return nil
 }
 
 // knows tells that a list has told of the payment of a settlement line, by our key.

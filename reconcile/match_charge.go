@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 
 	"paysaga/providers"
 	"paysaga/saga"
@@ -113,35 +114,61 @@ func (m *matcher) givesBack(status saga.StepStatus) bool {
 // waiting: an order that waits takes what the provider has decided.
 func (m *matcher) waiting(g *group) {
 	held := m.payment.State == saga.Awaiting && m.payment.Capture == saga.CaptureManual && m.newest().Status == saga.StepDone
-	finding := m.about(g, Finding{Kind: StatusMismatch, Severity: Critical, AtStake: m.payment.Money, Repair: RepairComplete})
-	finding.Notice = g.notice()
+	var finding Finding
 	switch {
-	case held && g.status == providers.Canceled:
-		finding.Kind, finding.Severity, finding.Repair = AuthorizationExpired, High, RepairLetGo
-		finding.Detail = "The order waits for a capture, and nothing is held at the provider any more."
-	case held && g.status == providers.Succeeded && g.taken != m.payment.Captured:
-		finding.Detail = "The order waits for a capture, and the money is taken at the provider."
 	case held:
-		return
-	case g.status == providers.Succeeded:
-		finding.Detail = "The provider took the money, and the order waits."
-	case g.status == providers.Authorized:
-		finding.Detail = "The provider holds the money, and the order waits."
-	case g.status == providers.Declined && m.newest().Status == saga.StepFailed: // it waits for another payment
-		return
-	case g.status == providers.Declined, g.status == providers.Canceled:
-		finding.Severity, finding.Repair = Low, RepairResume
-		finding.Detail = fmt.Sprintf("The payment is %s at the provider, and the order waits.", g.status)
-	default:
+		finding = m.holding(g)
+	case m.newest().Status != saga.StepFailed: // else it waits for another payment
+		finding = undecided(g.status)
+	}
+	if finding.Kind == "" {
 		return
 	}
-	m.add(finding)
+	finding.AtStake, finding.Notice = m.payment.Money, g.notice()
+	m.add(m.about(g, finding))
+}
+
+// holding: an order that waits for a capture is not held any more, or was captured by somebody else.
+func (m *matcher) holding(g *group) Finding {
+	switch {
+	case g.status == providers.Canceled:
+		return Finding{
+			Kind: AuthorizationExpired, Severity: High, Repair: RepairLetGo,
+			Detail: "The order waits for a capture, and nothing is held at the provider any more.",
+		}
+	case g.status == providers.Succeeded && g.taken != m.payment.Captured:
+		return Finding{
+			Kind: StatusMismatch, Severity: Critical, Repair: RepairComplete,
+			Detail: "The order waits for a capture, and the money is taken at the provider.",
+		}
+	}
+	return Finding{}
+}
+
+// undecided: an order waits for what the provider has decided.
+func undecided(status providers.OutcomeKind) Finding {
+	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairComplete}
+	switch status {
+	case providers.Succeeded:
+		finding.Detail = "The provider took the money, and the order waits."
+	case providers.Authorized:
+		finding.Detail = "The provider holds the money, and the order waits."
+	case providers.Declined, providers.Canceled:
+		finding.Severity, finding.Repair = Low, RepairResume
+		finding.Detail = fmt.Sprintf("The payment is %s at the provider, and the order waits.", status)
+	default:
+		return Finding{}
+	}
+	return finding
 }
 
 // notice is what the provider tells, as it would have announced it.
 func (g *group) notice() *providers.Notice {
-	outcome := providers.Outcome{Kind: g.status, Reference: g.id, Money: providers.Money{Amount: max(g.taken, g.held, g.asked), Currency: g.currency}}
-	notice := &providers.Notice{ID: "reconcile " + g.id, Type: "reconciliation", About: providers.AboutCharge, Payment: g.id, Outcome: &outcome, At: g.at}
+	money := providers.Money{Amount: max(g.taken, g.held, g.asked), Currency: g.currency}
+	notice := &providers.Notice{
+		ID: "reconcile " + g.id, Type: "reconciliation", About: providers.AboutCharge, Payment: g.id, At: g.at,
+		Outcome: &providers.Outcome{Kind: g.status, Reference: g.id, Money: money},
+	}
 	if len(g.keys) > 0 {
 		notice.Key = g.keys[0]
 	}
@@ -185,12 +212,7 @@ func (m *matcher) missing() {
 }
 
 func (g *group) hasID(id string) bool {
-	for _, each := range g.ids {
-		if each == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(g.ids, id)
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -51,11 +51,8 @@ func given(kind providers.OutcomeKind) bool {
 // unasked is a refund that nobody here asked for. It is written down where the order can take it.
 func (m *matcher) unasked(g *group, told Told) {
 	p := m.payment
-	if told.Status != providers.Succeeded || p.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt) && told.At.After(p.UpdatedAt) {
+	if told.Status != providers.Succeeded || m.gaveBack(g) {
 		return
-	}
-	if p.State == saga.RolledBack && !g.live() && p.Captured == p.Refunded && p.Captured > 0 {
-		return // undone by a void that gave the money back
 	}
 	finding := m.about(g, Finding{
 		Kind: RefundedAtProvider, Severity: High, AtStake: told.Money, Repair: RepairReview,
@@ -70,10 +67,15 @@ func (m *matcher) unasked(g *group, told Told) {
 	m.add(finding)
 }
 
+// gaveBack tells that an order was undone by a void that gave its money back.
+func (m *matcher) gaveBack(g *group) bool {
+	return m.payment.State == saga.RolledBack && !g.live() && m.payment.Captured == m.payment.Refunded
+}
+
 // refundIsOpen tells that a refund of ours has no end yet, of which the provider's may be an answer that never came.
 func (m *matcher) refundIsOpen() bool {
 	for _, refund := range m.payment.Refunds {
-		if refund.Reference == "" && (refund.Status == saga.StepPending || refund.Status == saga.StepUnknown) {
+		if refund.Reference == "" && refund.open() {
 			return true
 		}
 	}
@@ -85,33 +87,42 @@ func (m *matcher) bothRefunds(g *group, refund Refund, told Told) {
 	if refund.Busy || refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt) {
 		return
 	}
-	finding := m.about(g, Finding{SagaKey: refund.SagaKey, AtStake: m.money(refund.Amount), Here: m.hereOf(refund)})
+	finding := m.refundDiffers(refund, told)
+	if finding.Kind == "" {
+		return
+	}
+	finding.SagaKey, finding.AtStake, finding.Here = refund.SagaKey, m.money(refund.Amount), m.hereOf(refund)
+	finding = m.about(g, finding)
 	finding.Reference = told.Reference
 	finding.There = Facts{
 		Source: sourceList, Status: string(told.Status), Amount: told.Money.Amount, Currency: told.Money.Currency,
 		References: []string{told.Reference}, At: told.At,
 	}
-	open := refund.Status == saga.StepPending || refund.Status == saga.StepUnknown
+	m.add(finding)
+}
+
+// refundDiffers says in what a refund differs on the two sides.
+func (m *matcher) refundDiffers(refund Refund, told Told) Finding {
+	there := given(told.Status)
+	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairReview}
 	switch {
 	case told.Money.Currency != m.payment.Money.Currency:
-		finding.Kind, finding.Severity, finding.Repair = CurrencyMismatch, Critical, RepairReview
+		finding.Kind = CurrencyMismatch
 		finding.Detail = fmt.Sprintf("A refund in %s was given in %s.", m.payment.Money.Currency, told.Money.Currency)
-	case given(told.Status) && refund.Status == saga.StepDone && told.Money.Amount != refund.Amount:
-		finding.Kind, finding.Severity, finding.Repair = AmountMismatch, Critical, RepairReview
+	case refund.done() && there && told.Money.Amount != refund.Amount:
+		finding.Kind = AmountMismatch
 		finding.Detail = fmt.Sprintf("A refund of %s was given with %s.", m.money(refund.Amount), told.Money)
-	case open && told.Status != providers.Processing:
-		finding.Kind, finding.Severity, finding.Repair = StatusMismatch, High, RepairResume
+	case refund.open() && told.Status != providers.Processing:
+		finding.Severity, finding.Repair = High, RepairResume
 		finding.Detail = fmt.Sprintf("A refund is %s at the provider, and waits here.", told.Status)
-	case refund.Status == saga.StepDone && !given(told.Status) && told.Status != providers.ActionRequired:
-		finding.Kind, finding.Severity, finding.Repair = StatusMismatch, Critical, RepairReview
+	case refund.done() && !there && told.Status != providers.ActionRequired:
 		finding.Detail = fmt.Sprintf("A refund counts as given here, and is %s at the provider.", told.Status)
-	case refund.Status == saga.StepFailed && given(told.Status):
-		finding.Kind, finding.Severity, finding.Repair = StatusMismatch, Critical, RepairReview
+	case there && !refund.done() && !refund.open():
 		finding.Detail = "A refund counts as not given here, and the provider gave it."
 	default:
-		return
+		return Finding{}
 	}
-	m.add(finding)
+	return finding
 }
 
 // missingRefund: what was given back here was given back there, if everything of that time was listed.

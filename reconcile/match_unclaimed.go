@@ -30,7 +30,8 @@ func MatchUnclaimed(u Unclaimed, policy Policy) (Finding, bool) {
 		return Finding{}, false
 	case ours:
 		finding.Severity = Critical
-		finding.Detail = "The provider has a payment under a key of ours, and no order knows it: the database may have been restored from an older state."
+		finding.Detail = "The provider has a payment under a key of ours, and no order knows it: " +
+			"the database may have been restored from an older state."
 	default:
 		finding.Detail = "The provider has a payment that no order knows: it was made by hand, or by another system on the same account."
 	}

@@ -72,16 +72,17 @@ type Pair struct {
 
 // Told is a transaction as a provider told of it.
 type Told struct {
-	Provider string
 	providers.Transaction
 
-	ToldAt time.Time // by the database's clock: what happened here since, it says nothing about
+	Provider string
+	ToldAt   time.Time // by the database's clock: what happened here since, it says nothing about
 }
 
 // Settlement is a line of a settlement file, with its provider.
 type Settlement struct {
-	Provider string
 	statement.Line
+
+	Provider string
 }
 
 // Notice is an event of a provider that waits, or was given up, in the inbox.
@@ -97,3 +98,7 @@ type Coverage struct{ From, Until time.Time }
 
 // Covers tells whether all of a provider's transactions made at a time were listed.
 func (c Coverage) Covers(at time.Time) bool { return !at.Before(c.From) && at.Before(c.Until) }
+
+func (r Refund) done() bool { return r.Status == saga.StepDone }
+
+func (r Refund) open() bool { return r.Status == saga.StepPending || r.Status == saga.StepUnknown }

@@ -24,15 +24,25 @@ var (
 
 // Store keeps what the providers told, what was found, and how runs went. All times are the database's.
 type Store interface {
+	RunStore
+	ToldStore
+	StatementStore
+	FindingStore
+}
+
+// RunStore keeps runs and their lease.
+type RunStore interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
-
 	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers and statement
 	// was left running, that one is given instead, to go on. A run with an id was requested (RunRequested) and is taken up. Errors: ErrBusy.
 	BeginRun(ctx context.Context, run Run, lease time.Duration) (Run, error)
 	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost.
 	SaveRun(ctx context.Context, run Run, lease time.Duration) error
+}
 
+// ToldStore keeps what the providers told.
+type ToldStore interface {
 	// Coverage is the time of a provider that was listed without a gap; zero where none was.
 	Coverage(ctx context.Context, provider string) (Coverage, error)
 	// Cover notes that a time of a provider was listed to its end. What does not touch the coverage so far takes its place.
@@ -41,7 +51,10 @@ type Store interface {
 	PutTransactions(ctx context.Context, run Run, provider string, told []providers.Transaction) error
 	// PutNotices keeps in the same way what a provider that cannot be listed announced in a time.
 	PutNotices(ctx context.Context, run Run, provider string, listed Coverage) (transactions int64, err error)
+}
 
+// StatementStore keeps settlement files.
+type StatementStore interface {
 	// OpenStatement notes a settlement file by the SHA-256 of its content, and gives its id and how many of its lines are kept already.
 	// Errors: ErrReadBefore.
 	OpenStatement(ctx context.Context, provider, name string, digest [32]byte) (id int64, lines int64, err error)
@@ -49,7 +62,10 @@ type Store interface {
 	PutLines(ctx context.Context, run Run, provider string, lines []statement.Line) error
 	// CloseStatement notes what a file came to at its end.
 	CloseStatement(ctx context.Context, run Run, report statement.Report) error
+}
 
+// FindingStore gives both sides of payments, and keeps what was found about them.
+type FindingStore interface {
 	// NextPairs reads up to limit payments in scope, from behind a place on, each with everything that is known of it on both sides.
 	NextPairs(ctx context.Context, scope Scope, after Place, limit int) ([]Pair, error)
 	// ReadPair reads one payment anew. Errors: saga.ErrNotFound.

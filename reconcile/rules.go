@@ -18,7 +18,7 @@ func (l Limit) Of(currency string) int64 {
 	if limit, ok := l.ByCurrency[currency]; ok {
 		return limit
 	}
-	exponent, _ := providers.CurrencyExponent(currency) //nolint:revive // of an unknown one, 0: the smaller limit
+	exponent, _ := providers.CurrencyExponent(currency) // of an unknown one, 0: the smaller limit
 	limit := l.Units
 	for range exponent {
 		limit *= 10
