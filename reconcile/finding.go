@@ -33,6 +33,14 @@ const (
 	StatementMismatch    Kind = "statement_mismatch"           // a settlement file does not add up, or has lines that cannot be read
 )
 
+// Kinds are all that there are.
+func Kinds() []Kind {
+	return []Kind{
+		MissingLocally, MissingAtProvider, StatusMismatch, AmountMismatch, CurrencyMismatch, DuplicateCharge, RefundedAtProvider, RefundMissing,
+		FeeMismatch, NetMismatch, Chargeback, OrphanReservation, AuthorizationExpired, SagaWithoutEnd, WebhookNotApplied, StatementMismatch,
+	}
+}
+
 // Severity is how soon a person should look.
 type Severity string
 
