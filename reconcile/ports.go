@@ -20,6 +20,10 @@ var (
 	ErrLeaseLost = errors.New("lease of the reconciliation is lost")
 	// ErrReadBefore: a settlement file with the same content was read to its end before.
 	ErrReadBefore = errors.New("settlement file was read before")
+	// ErrFindingInReview: the finding is why a saga waits for a person. It ends with the decision about the saga.
+	ErrFindingInReview = errors.New("finding ends with the decision about its saga")
+	// ErrFindingResolved: the finding has ended.
+	ErrFindingResolved = errors.New("finding is resolved")
 )
 
 // Store keeps what the providers told, what was found, and how runs went. All times are the database's.
@@ -35,9 +39,14 @@ type RunStore interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers and statement
-	// was left running, that one is given instead, to go on. A run with an id was requested (RunRequested) and is taken up. Errors: ErrBusy.
+	// was left running within the last day, that one is given instead, to go on. A run with an id was given by NextRequested and is taken up.
+	// Errors: ErrBusy.
 	BeginRun(ctx context.Context, run Run, lease time.Duration) (Run, error)
-	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost.
+	// NextRequested finds the oldest run that an operator asked for and nobody has taken up, or has left within the last day. ok is false
+	// where there is none.
+	NextRequested(ctx context.Context) (run Run, ok bool, err error)
+	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost, as of all that
+	// writes for a run.
 	SaveRun(ctx context.Context, run Run, lease time.Duration) error
 }
 
@@ -47,20 +56,21 @@ type ToldStore interface {
 	Coverage(ctx context.Context, provider string) (Coverage, error)
 	// Cover notes that a time of a provider was listed to its end. What does not touch the coverage so far takes its place.
 	Cover(ctx context.Context, run Run, provider string, listed Coverage) error
-	// PutTransactions keeps what a list told: the newest of each transaction, and that this run came upon it.
-	PutTransactions(ctx context.Context, run Run, provider string, told []providers.Transaction) error
+	// PutTransactions keeps what a list told: the newest of each transaction, and that this run came upon it. askedAt is the database's time
+	// when the provider was asked.
+	PutTransactions(ctx context.Context, run Run, provider string, askedAt time.Time, told []providers.Transaction) error
 	// PutNotices keeps in the same way what a provider that cannot be listed announced in a time.
 	PutNotices(ctx context.Context, run Run, provider string, listed Coverage) (transactions int64, err error)
 }
 
 // StatementStore keeps settlement files.
 type StatementStore interface {
-	// OpenStatement notes a settlement file by the SHA-256 of its content, and gives its id and how many of its lines are kept already.
-	// Errors: ErrReadBefore.
-	OpenStatement(ctx context.Context, provider, name string, digest [32]byte) (id int64, lines int64, err error)
-	// PutLines keeps lines of a file, each booking once, in whatever file it stands.
+	// OpenStatement notes a settlement file by the SHA-256 of its content, and gives its id and up to which line it is kept already: all
+	// lines with a lower number are. Errors: ErrReadBefore, with the id.
+	OpenStatement(ctx context.Context, provider, name string, digest [32]byte) (id int64, readTo int, err error)
+	// PutLines keeps lines of the run's file, in the file's order, each booking once, in whatever file it stands.
 	PutLines(ctx context.Context, run Run, provider string, lines []statement.Line) error
-	// CloseStatement notes what a file came to at its end.
+	// CloseStatement notes what the run's file came to at its end.
 	CloseStatement(ctx context.Context, run Run, report statement.Report) error
 }
 
@@ -71,26 +81,20 @@ type FindingStore interface {
 	// ReadPair reads one payment anew. Errors: saga.ErrNotFound.
 	ReadPair(ctx context.Context, order Place) (Pair, error)
 	// NextUnclaimed reads up to limit things that this run's lists or file tell of and that no payment is about, from behind a reference on.
+	// With them come those about which a finding is open; one that a payment is about by now comes with nothing told of it.
 	NextUnclaimed(ctx context.Context, scope Scope, after Provided, limit int) ([]Unclaimed, error)
 
 	// PutFindings writes what a batch came to: new findings, those seen again, those that have healed. A finding that a person resolved
 	// while it was still there is not opened again before something about it changes; one that is ignored stays so.
 	PutFindings(ctx context.Context, run Run, judged Judged) (Counts, error)
-	// NextRepairs reads up to limit open findings of reconciliation that are not ignored, from behind an id on. Left out are those whose
-	// repair is RepairReview and whose saga is in review already.
+	// NextRepairs reads up to limit open findings that this run came upon and that are not ignored, from behind an id on. Left out are those
+	// whose repair is RepairReview and whose saga is in review already.
 	NextRepairs(ctx context.Context, run Run, after uuid.UUID, limit int) ([]Open, error)
-	// PutRepair notes what came of a repair, for people, and closes the finding where it is mended.
+	// PutRepair notes what came of a repair, for people, and closes the finding where it is mended: not one because of which a saga waits for
+	// a person.
 	PutRepair(ctx context.Context, run Run, finding uuid.UUID, mended bool, note string) error
-}
-
-// Open is a finding that is kept.
-type Open struct {
-	Finding
-
-	ID        uuid.UUID
-	FirstSeen time.Time
-	LastSeen  time.Time
-	Ignored   time.Time // until then; zero: not
+	// PutSummary writes the day's event about what is open, for each account that has none of today yet, and tells for how many.
+	PutSummary(ctx context.Context) (accounts int, err error)
 }
 
 // Source is a provider that lists what it has.

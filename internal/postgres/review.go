@@ -99,8 +99,9 @@ func (s *Store) GetReview(ctx context.Context, account string, key uuid.UUID) (s
 	review := saga.Review{Saga: g}
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		SELECT `+findingColumns+` FROM (SELECT `+findingColumns+` FROM findings
-			WHERE account_id = $1 AND saga_key = $2 ORDER BY created_at DESC, id DESC LIMIT $3) AS newest ORDER BY created_at, id`,
+		SELECT `+findingColumns+` FROM findings
+			WHERE id IN (SELECT id FROM findings WHERE account_id = $1 AND saga_key = $2 ORDER BY created_at DESC, id DESC LIMIT $3)
+			ORDER BY created_at, id`,
 		account, key, maxOfReview,
 	).Query(func(rows pgx.Rows) error {
 		review.Findings, err = pgx.CollectRows(rows, scanFinding)
@@ -124,8 +125,9 @@ func (s *Store) GetReview(ctx context.Context, account string, key uuid.UUID) (s
 const maxOfReview = 1000
 
 const (
-	findingColumns = `id, kind, detail, created_at, saga_key, order_id, resolved_at, resolution`
-	auditColumns   = `id, actor, action, subject, reason, outside_provider, created_at`
+	findingColumns = `id, kind, detail, created_at, COALESCE(saga_key, '` + noUUID + `'), COALESCE(order_id, '` + noUUID + `'), resolved_at,
+		resolution`
+	auditColumns = `id, actor, action, subject, reason, outside_provider, created_at`
 )
 
 func scanFinding(row pgx.CollectableRow) (saga.FindingRecord, error) {

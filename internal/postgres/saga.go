@@ -208,9 +208,11 @@ func (s *Store) queueRest(batch *pgx.Batch, after *saga.Saga, change saga.Change
 	}
 	if finding := change.Finding; finding != nil {
 		batch.Queue(`
-			INSERT INTO findings (account_id, saga_key, order_id, kind, detail) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (account_id, saga_key, kind) WHERE resolved_at IS NULL DO UPDATE SET detail = EXCLUDED.detail`,
-			after.AccountID, after.Key, after.Order.ID, finding.Kind, finding.Detail)
+			INSERT INTO findings (account_id, saga_key, order_id, kind, detail, provider) VALUES ($1, $2, $3, $4, $5, $6)
+			-- What reconciliation found out about it before stays. From now on the saga waits because of it, whoever had it ignored.
+			ON CONFLICT (account_id, saga_key, kind) WHERE resolved_at IS NULL DO UPDATE
+			SET detail = EXCLUDED.detail, source = 'saga', last_seen_at = now(), ignored_until = NULL`,
+			after.AccountID, after.Key, after.Order.ID, finding.Kind, finding.Detail, after.Order.Payment.Provider)
 	}
 	if change.Event != "" {
 		var refund *uuid.UUID

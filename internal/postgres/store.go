@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"paysaga/internal/seal"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -100,7 +101,7 @@ var (
 func (s *Store) Ping(ctx context.Context) error {
 	var first, newest bool // the first schema's table, and the newest one's column
 	row := s.pool.QueryRow(ctx, `SELECT to_regclass('sagas') IS NOT NULL,
-		EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('audit_log') AND attname = 'outside_provider')`)
+		EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('findings') AND attname = 'severity')`)
 	if err := row.Scan(&first, &newest); err != nil {
 		return fmt.Errorf("ask the database: %w", mapError(err))
 	}
@@ -132,6 +133,7 @@ const (
 	ruleLimit       = "key_limit"
 	ruleOrder       = "order_changed"
 	rulePayment     = "payment_of_another"
+	ruleRun         = "run_lease_lost"
 )
 
 var (
@@ -187,6 +189,8 @@ func brokenRule(rule string) error {
 		return saga.ErrOrderChanged
 	case rulePayment:
 		return saga.ErrPaymentOfAnother
+	case ruleRun:
+		return reconcile.ErrLeaseLost
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func TestPing(t *testing.T) {
 		want      error
 	}{
 		{`SELECT`, nil},
-		{`ALTER TABLE audit_log RENAME COLUMN outside_provider TO of_a_newer_schema`, postgres.ErrOldSchema},
+		{`ALTER TABLE findings RENAME COLUMN severity TO of_a_newer_schema`, postgres.ErrOldSchema},
 		{`ALTER TABLE sagas RENAME TO of_another_program`, postgres.ErrNoSchema},
 	} {
 		b.exec(step.statement)

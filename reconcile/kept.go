@@ -1,0 +1,107 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/saga"
+)
+
+// FoundBy is who came upon a finding first.
+type FoundBy string
+
+// The finders.
+const (
+	BySaga           FoundBy = "saga" // which waits for a person since: deciding about it ends the finding
+	ByReconciliation FoundBy = "reconciliation"
+)
+
+// FindingState is how a finding stands.
+type FindingState string
+
+// The states of a finding.
+const (
+	FindingOpen     FindingState = "open"
+	FindingIgnored  FindingState = "ignored" // open, and not to be told until a time
+	FindingResolved FindingState = "resolved"
+)
+
+// How a finding ends. One of a saga in review ends with the word of the decision about that.
+const (
+	ResolutionHealed   = "healed"   // a later run did not find it again
+	ResolutionRepaired = "repaired" // a run mended it
+	ResolutionByPerson = "resolved" // an operator ended it, with a reason
+)
+
+// Open is a finding that is kept.
+type Open struct {
+	Finding
+
+	ID        uuid.UUID
+	FirstSeen time.Time
+	LastSeen  time.Time
+	Ignored   time.Time // until then; zero: not
+}
+
+// Kept is a finding with all that became of it. Lists leave its facts out.
+type Kept struct {
+	Open
+
+	FoundBy    FoundBy
+	State      FindingState // by the database's clock
+	Run        uuid.UUID    // that came upon it last; zero: none did
+	Note       string       // what came of the last repair
+	ResolvedAt time.Time    // zero while it is open
+	Resolution string       // how it ended; empty while it is open
+	ResolvedBy string       // who ended or ignored it; empty where nobody did
+	Reason     string       // in that person's words
+}
+
+// FindingFilter narrows a list of findings, newest first. Empty fields do not narrow it.
+type FindingFilter struct {
+	AccountID string // empty: everybody's, and what belongs to nobody
+	Kind      Kind
+	Severity  Severity
+	Provider  string
+	FoundBy   FoundBy
+	State     FindingState
+	Before    *saga.FindingPlace // only findings older than this one
+	Limit     int
+}
+
+// Note is what a person has to say about a finding.
+type Note struct {
+	Actor  string // as the audit log tells it
+	Reason string
+	Until  time.Time // of what is to be ignored
+}
+
+// RunFilter narrows a list of runs, newest first. Empty fields do not narrow it.
+type RunFilter struct {
+	State  RunState
+	Before *RunPlace // only runs older than this one
+	Limit  int
+}
+
+// RunPlace is where a run stands in such a list.
+type RunPlace struct {
+	CreatedAt time.Time
+	ID        uuid.UUID
+}
+
+// Figures are what is open, for metrics. What is ignored does not count.
+type Figures struct {
+	Open    []OpenFigure
+	Oldest  time.Duration    // the age of the oldest; zero where none is open
+	AtStake map[string]int64 // by currency, in minor units
+	// LastSuccess is when a run about a provider ended well.
+	LastSuccess map[string]time.Time
+}
+
+// OpenFigure is how many findings of a kind are open.
+type OpenFigure struct {
+	Kind     Kind
+	Severity Severity
+	Findings int64
+}
