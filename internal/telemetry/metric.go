@@ -36,13 +36,24 @@ const (
 	keysLimited           = "idempotency.keys_limited"
 	orphanReclaims        = "idempotency.orphan_reclaims"
 
-	storeSize          = "idempotency.store_size"
-	processingOverdue  = "idempotency.processing_overdue"
-	partitionsAhead    = "idempotency.answer_partitions_ahead_days"
-	keysCleaned        = "idempotency.keys_cleaned"
-	partitionsDropped  = "idempotency.partitions_dropped"
-	upkeepLastSuccess  = "idempotency.upkeep_last_success_timestamp_seconds"
-	openSagas          = "saga.open"
+	storeSize         = "idempotency.store_size"
+	processingOverdue = "idempotency.processing_overdue"
+	partitionsAhead   = "idempotency.answer_partitions_ahead_days"
+	keysCleaned       = "idempotency.keys_cleaned"
+	partitionsDropped = "idempotency.partitions_dropped"
+	upkeepLastSuccess = "idempotency.upkeep_last_success_timestamp_seconds"
+	openSagas         = "saga.open"
+
+	findingsOpen              = "findings.open"
+	findingsOldestAge         = "findings.oldest_age_seconds"
+	findingsAtStake           = "findings.at_stake"
+	findingsMeasured          = "findings.measured_timestamp_seconds"
+	reconciliationRuns        = "reconciliation.runs"
+	reconciliationRunDuration = "reconciliation.run_duration"
+	reconciliationLastSuccess = "reconciliation.last_success_timestamp_seconds"
+	reconciliationInterval    = "reconciliation.interval_seconds"
+	reconciliationRepairs     = "reconciliation.repairs"
+
 	httpServerDuration = "http.server.request.duration"
 	httpClientDuration = "http.client.request.duration"
 	paysagaBuild       = "paysaga.build_info"
@@ -52,8 +63,15 @@ const (
 const (
 	labelAccount        = "account"
 	labelBy             = "by"
+	labelCurrency       = "currency"
 	labelEndpoint       = "endpoint"
 	labelHow            = "how"
+	labelKind           = "kind"
+	labelMode           = "mode"
+	labelProvider       = "provider"
+	labelRepair         = "repair"
+	labelResult         = "result"
+	labelSeverity       = "severity"
 	labelState          = "state"
 	labelStatus         = "status"
 	labelTable          = "table"
@@ -69,7 +87,7 @@ const (
 
 // Metrics lists all metrics in the order of the documentation.
 func Metrics() []Metric {
-	return slices.Concat(guardMetrics(), upkeepMetrics(), houseMetrics())
+	return slices.Concat(guardMetrics(), upkeepMetrics(), reconciliationMetrics(), houseMetrics())
 }
 
 func guardMetrics() []Metric {
@@ -143,6 +161,48 @@ func upkeepMetrics() []Metric {
 	}
 }
 
+func reconciliationMetrics() []Metric {
+	return []Metric{
+		{
+			Name: findingsOpen, Kind: Gauge, Unit: "{finding}", Labels: []string{labelKind, labelSeverity},
+			Description: "Findings that are open and not ignored. Measured every minute by the processes with the worker's role.",
+		},
+		{
+			Name: findingsOldestAge, Kind: Gauge, Unit: "s",
+			Description: "How long ago the oldest of these was first found; 0 when none is open.",
+		},
+		{
+			Name: findingsAtStake, Kind: Gauge, Labels: []string{labelCurrency},
+			Description: "How much money these are about, in the currency's minor units, as far as it is known.",
+		},
+		{
+			Name: findingsMeasured, Kind: Gauge, Unit: "s",
+			Description: "When they were last measured, as Unix time.",
+		},
+		{
+			Name: reconciliationRuns, Kind: Counter, Unit: "{run}", Labels: []string{labelMode, labelState},
+			Description: "Runs that this process has ended: state=done, stopped at the limit of money, or failed.",
+		},
+		{
+			Name: reconciliationRunDuration, Kind: Histogram, Unit: "s", Labels: []string{labelMode, labelState}, Buckets: runBuckets(),
+			Description: "How long these runs took.",
+		},
+		{
+			Name: reconciliationLastSuccess, Kind: Gauge, Unit: "s", Labels: []string{labelProvider},
+			Description: "When a run about the provider last ended well, whoever made it, as Unix time. Until one has: when this process began " +
+				"to wait for it.",
+		},
+		{
+			Name: reconciliationInterval, Kind: Gauge, Unit: "s",
+			Description: "How far apart the turns of PAYSAGA_RECONCILE_SCHEDULE are at most; 0 while it is off.",
+		},
+		{
+			Name: reconciliationRepairs, Kind: Counter, Unit: "{repair}", Labels: []string{labelRepair, labelResult},
+			Description: "Repairs that this process has tried, result=done or refused.",
+		},
+	}
+}
+
 func houseMetrics() []Metric {
 	return []Metric{
 		{
@@ -169,6 +229,10 @@ func houseMetrics() []Metric {
 func processingBuckets() []float64 {
 	return []float64{5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 25_000, 30_000, 60_000, 300_000}
 }
+
+// runBuckets: a run that finds little to list takes seconds, one over a million payments some minutes, and one whose provider has it wait
+// an hour.
+func runBuckets() []float64 { return []float64{1, 5, 15, 60, 300, 900, 3_600, 14_400} }
 
 // requestBuckets are those of OpenTelemetry's conventions, and above them the provider's timeout and the lease.
 func requestBuckets() []float64 {

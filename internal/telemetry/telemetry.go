@@ -59,6 +59,7 @@ type Telemetry struct {
 	tracer      trace.Tracer
 	idempotency *Idempotency
 	upkeep      *Upkeep
+	reconciled  *Reconciliation
 	server      metric.Float64Histogram
 	client      metric.Float64Histogram
 	hosts       *firstSeen
@@ -83,7 +84,8 @@ func New(c Config) (*Telemetry, error) {
 	t := &Telemetry{
 		registry: registry, provider: provider, tracer: tracers.Tracer(scope),
 		idempotency: newIdempotency(made, slices.Clone(c.Endpoints)), upkeep: newUpkeep(made),
-		server: made.histogram(httpServerDuration), client: made.histogram(httpClientDuration), hosts: newFirstSeen(maxHosts),
+		reconciled: newReconciliation(made),
+		server:     made.histogram(httpServerDuration), client: made.histogram(httpClientDuration), hosts: newFirstSeen(maxHosts),
 	}
 	build := made.gauge(paysagaBuild)
 	if err := errors.Join(made.errs...); err != nil {
@@ -104,6 +106,9 @@ func (t *Telemetry) Idempotency() *Idempotency { return t.idempotency }
 
 // Upkeep records what the upkeep worker does and measures.
 func (t *Telemetry) Upkeep() *Upkeep { return t.upkeep }
+
+// Reconciliation records what reconciliation finds and does.
+func (t *Telemetry) Reconciliation() *Reconciliation { return t.reconciled }
 
 // Shutdown ends the recording. It does not end Config.Tracers.
 func (t *Telemetry) Shutdown(ctx context.Context) error {

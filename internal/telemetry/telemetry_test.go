@@ -57,7 +57,7 @@ var labelName = regexp.MustCompile(`([a-z_]+)="`)
 func TestEachMetricAppears(t *testing.T) {
 	t.Parallel()
 	made := newTelemetry(t, telemetry.Config{})
-	keys, upkeep := made.Idempotency(), made.Upkeep()
+	keys, upkeep, reconciled := made.Idempotency(), made.Upkeep(), made.Reconciliation()
 	serve := func() {
 		handler := made.Middleware(func(*http.Request) string { return "/v1/orders/{id}" })(http.NotFoundHandler())
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/orders/17", nil))
@@ -102,6 +102,35 @@ func TestEachMetricAppears(t *testing.T) {
 		"idempotency.partitions_dropped":                    {func() { upkeep.PartitionsDropped(2) }, []string{`idempotency_partitions_dropped_total 2`}},
 		"idempotency.upkeep_last_success_timestamp_seconds": {func() { upkeep.Succeeded(time.Unix(1_800_000_000, 9)) }, []string{`idempotency_upkeep_last_success_timestamp_seconds 1.8e+09`}},
 		"saga.open": {func() { upkeep.SetOpenSagas("needs_review", 4) }, []string{`saga_open{state="needs_review"} 4`}},
+		"findings.open": {func() {
+			reconciled.SetFindings([]telemetry.OpenFindings{{"amount_mismatch", "critical", 2}, {"fee_mismatch", "dire", 1}},
+				90*time.Minute, map[string]int64{"EUR": 3998}, time.Unix(1_800_000_000, 0))
+			reconciled.SetFindings([]telemetry.OpenFindings{{"fee_mismatch", "dire", 3}}, time.Hour, map[string]int64{"JPY": 500}, time.Unix(1_800_000_060, 0))
+		}, []string{
+			`findings_open{kind="amount_mismatch",severity="critical"} 0`, `findings_open{kind="fee_mismatch",severity="other"} 3`,
+		}},
+		"findings.oldest_age_seconds":         {func() {}, []string{`findings_oldest_age_seconds 3600`}},
+		"findings.at_stake":                   {func() {}, []string{`findings_at_stake{currency="EUR"} 0`, `findings_at_stake{currency="JPY"} 500`}},
+		"findings.measured_timestamp_seconds": {func() {}, []string{`findings_measured_timestamp_seconds 1.80000006e+09`}},
+		"reconciliation.runs": {func() { reconciled.RunEnded("apply", "stopped", 61*time.Second) }, []string{
+			`reconciliation_runs_total{mode="apply",state="stopped"} 1`, `reconciliation_runs_total{mode="plan",state="failed"} 0`,
+		}},
+		"reconciliation.run_duration": {func() {}, []string{
+			`reconciliation_run_duration_seconds_bucket{mode="apply",state="stopped",le="60"} 0`,
+			`reconciliation_run_duration_seconds_bucket{mode="apply",state="stopped",le="300"} 1`,
+		}},
+		"reconciliation.last_success_timestamp_seconds": {func() { reconciled.SetLastSuccess("stripe", time.Unix(1_800_000_000, 0)) }, []string{
+			`reconciliation_last_success_timestamp_seconds{provider="stripe"} 1.8e+09`,
+		}},
+		"reconciliation.interval_seconds": {func() { reconciled.SetInterval(4 * time.Hour) }, []string{`reconciliation_interval_seconds 14400`}},
+		"reconciliation.repairs": {func() {
+			reconciled.StartRepairs([]string{"complete", "undo"})
+			reconciled.RepairEnded("undo", false)
+			reconciled.RepairEnded("undo", true)
+		}, []string{
+			`reconciliation_repairs_total{repair="undo",result="refused"} 1`, `reconciliation_repairs_total{repair="undo",result="done"} 1`,
+			`reconciliation_repairs_total{repair="complete",result="refused"} 0`,
+		}},
 		"http.server.request.duration": {serve, []string{
 			`http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="404",http_route="/v1/orders/{id}"} 1`,
 		}},
@@ -135,7 +164,10 @@ func TestEachMetricAppears(t *testing.T) {
 func TestGaugesAreAbsentUntilSet(t *testing.T) {
 	t.Parallel()
 	made := newTelemetry(t, telemetry.Config{})
-	for _, name := range []string{"idempotency_store_size", "idempotency_processing_overdue", "idempotency_upkeep_last_success", "saga_open"} {
+	for _, name := range []string{
+		"idempotency_store_size", "idempotency_processing_overdue", "idempotency_upkeep_last_success", "saga_open",
+		"findings_", "reconciliation_last_success", "reconciliation_interval",
+	} {
 		if got := scrape(t, made, name); len(got) != 0 {
 			t.Errorf("not measured, but on the endpoint: %v", got)
 		}
