@@ -33,11 +33,14 @@ type Line struct {
 	Kind      LineKind
 	Payment   string           // the provider's id of the payment, as our charge has it where the file tells that one; may be empty
 	Reference string           // of the capture, refund or chargeback itself; may be empty
-	Key       providers.SubKey // our reference, where the file tells it
-	Gross     int64
-	Fee       int64
-	Net       int64
-	Currency  string // in which it is settled
+	Key       providers.SubKey // our reference of the call that made it, where the file tells it; of a chargeback, the payment's
+	// SagaKey is that of the order that the payment belongs to, where the file tells it or the payment's reference begins with it. Refunds
+	// have it too.
+	SagaKey  string
+	Gross    int64
+	Fee      int64
+	Net      int64
+	Currency string // in which it is settled
 	// Original is the amount that the customer paid or got, always positive, where it is in another currency than the settlement's; zero
 	// else.
 	Original providers.Money
