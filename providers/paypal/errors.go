@@ -32,7 +32,8 @@ type callKind int
 const (
 	chargeCall callKind = iota
 	continueCall
-	lookupCall // any question: nothing was to be done
+	lookupCall // any question about one payment: nothing was to be done
+	listCall
 	captureCall
 	voidCall
 	refundCall

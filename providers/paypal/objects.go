@@ -183,10 +183,16 @@ type transaction struct {
 }
 
 type transactionInfo struct {
-	ID            string `json:"transaction_id"`
-	ReferenceID   string `json:"paypal_reference_id"`
-	ReferenceType string `json:"paypal_reference_id_type"`
-	InvoiceID     string `json:"invoice_id"`
+	ID            string  `json:"transaction_id"`
+	ReferenceID   string  `json:"paypal_reference_id"`
+	ReferenceType string  `json:"paypal_reference_id_type"`
+	Event         string  `json:"transaction_event_code"`
+	Began         stamp   `json:"transaction_initiation_date"`
+	Amount        *amount `json:"transaction_amount"`
+	Fee           *amount `json:"fee_amount"`
+	Status        string  `json:"transaction_status"`
+	InvoiceID     string  `json:"invoice_id"`
+	CustomField   string  `json:"custom_field"`
 }
 
 // problem is PayPal's error in its own words.

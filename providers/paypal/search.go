@@ -95,7 +95,7 @@ func (a *Adapter) transactionsOf(
 			return nil, time.Time{}, errIncomplete
 		}
 		for _, transaction := range answered.Details {
-			if transaction.Info.InvoiceID == string(request.Key) {
+			if transaction.Info.isPaymentOf(request.Key) {
 				hits = append(hits, transaction.Info)
 			}
 		}

@@ -29,6 +29,11 @@ func transactionJSON(id, key string) string {
 	return fmt.Sprintf(`{"transaction_id":%q,"transaction_status":"S","invoice_id":%q}`, id, key)
 }
 
+// consequenceJSON is a refund or a void, which PayPal shows under the payment's invoice number.
+func consequenceJSON(id, event, key string) string {
+	return fmt.Sprintf(`{"transaction_id":%q,"transaction_event_code":%q,"transaction_status":"S","invoice_id":%q}`, id, event, key)
+}
+
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	const key = string(testKey)
@@ -50,6 +55,10 @@ func TestSearch(t *testing.T) {
 		answers map[string][]canned
 		want    providers.Outcome
 	}{
+		"a refund of the dashboard": {map[string][]canned{
+			searchCall:                       ok(pageJSON(3, 1, transactionJSON("CAP1", key), consequenceJSON("REF1", "T1107", key), consequenceJSON("VOID1", "T1302", key))),
+			"GET /v2/payments/captures/CAP1": related, "GET " + orderPath: ok(paid),
+		}, succeeded},
 		"nothing":               {map[string][]canned{searchCall: ok(pageJSON(0, 0))}, providers.Outcome{Kind: providers.NotFound}},
 		"only others":           {map[string][]canned{searchCall: ok(pageJSON(2, 1, transactionJSON("CAP1", key+"_2"), `{}`))}, providers.Outcome{Kind: providers.NotFound}},
 		"a capture":             {map[string][]canned{searchCall: hit, "GET /v2/payments/captures/CAP1": related, "GET " + orderPath: ok(paid)}, succeeded},

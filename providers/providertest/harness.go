@@ -48,6 +48,10 @@ type Harness struct {
 	Details func(t *testing.T, asked providers.Outcome, decision string) []byte
 	// VoidsUnkeyed: the provider takes no idempotency key with a void.
 	VoidsUnkeyed bool
+	// Past is New with a sandbox that lives some days ago, for an adapter that lists; nil for one that does not.
+	Past func(t *testing.T) (Adapter, *sandbox.Server)
+	// ListLags: what the provider lists lags behind as its search does.
+	ListLags bool
 }
 
 // done is how a capture, void or refund that works is answered.

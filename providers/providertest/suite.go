@@ -34,6 +34,9 @@ func Run(t *testing.T, harness Harness) {
 			test(t, harness.bench(t))
 		})
 	}
+	if harness.Past != nil {
+		runLists(t, harness)
+	}
 	for kind, want := range faults {
 		t.Run("lost answer, "+string(kind), func(t *testing.T) {
 			t.Parallel()

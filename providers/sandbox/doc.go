@@ -11,7 +11,7 @@
 //     a 400), Stripe's error bodies, Request-Id, Stripe-Should-Retry.
 //   - PaymentIntents: create (with or without confirm), update, retrieve, list, search, confirm, capture, cancel. Refunds:
 //     create, retrieve, list. Charges: retrieve, list. expand of latest_charge, payment_method, refunds, charge,
-//     payment_intent.
+//     payment_intent, and of a charge's balance_transaction. Lists are as new as the payments.
 //   - Idempotency keys: the first status and body are kept for 24 hours of the sandbox's clock and replayed with
 //     Idempotent-Replayed (402s and saved 500s too). Another body or another path under the same key is a 400
 //     idempotency_error, a repeat while the first runs is a 409 idempotency_key_in_use. Refused parameters, 401, 409 and 429
@@ -39,14 +39,20 @@
 //
 //   - Client credentials; tokens that end after 9 hours of the sandbox's clock, and 401 from then on.
 //   - Orders with one purchase unit: create, get, capture, authorize. Authorizations: get, capture, void. Captures: get, refund.
-//     Refunds: get. Transaction search, which lags by the search delay and has, like PayPal's, no filter by invoice_id: each
-//     line shows it. Webhook verification. Prefer: return=representation.
+//     Refunds: get. Transaction search, which lags by the search delay, refuses what has over 10,000 results, and has, like PayPal's,
+//     no filter by invoice_id: each line shows it; refunds without one show the payment's. Webhook verification.
+//     Prefer: return=representation.
 //   - Payment sources card, paypal and token with the vault ids vault_COMPLETED, vault_DECLINED, vault_FAILED, vault_PENDING,
 //     vault_ECHECK, vault_PAYER_ACTION_REQUIRED, vault_REFUND_PENDING, or vault_<a 422 issue>; paypal without a vault id is
 //     approved on a page; CCREJECT-… names; PayPal-Mock-Response.
 //   - PayPal-Request-Id, for each kind of call: a repeat is a 200 with the object as it is now. Kept for 6 hours (Orders) or 45
 //     days (Payments); refusals are not kept. Chosen where PayPal says nothing: the id alone decides, whatever the parameters.
 //   - An invoice_id that was paid is refused, unless the account takes several payments with one.
+//
+// # Fees
+//
+// Stripe keeps 1.5 % and 0.25 of what it takes, PayPal 2.49 % and 0.35, rounded half up, in units of the payment's currency; Adyen's
+// are in its settlement files only. Nobody gives a fee back.
 //
 // # Webhooks
 //
@@ -57,8 +63,8 @@
 //
 // # What is not
 //
-//   - Stripe: customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect, disputes, fees
-//     and balance transactions (only their ids appear), currency conversion (so no minimum derived from a settlement currency).
+//   - Stripe: customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect, disputes,
+//     currency conversion (so no minimum derived from a settlement currency).
 //     Events can be received but not asked for.
 //   - Adyen: other payment methods than cards, native 3-D Secure, authorizations of nothing, sessions, amount updates, splits.
 //   - PayPal: several purchase units, reauthorization, PATCH, trackers, the honor period, captures above the authorization.

@@ -14,6 +14,7 @@ var (
 func (a *paypalAPI) authorize(order *paypalOrder, method paypalMethod, now time.Time) {
 	authorization := &paypalAuthorization{
 		id: paypalID(), order: order, created: now, changed: now, amount: order.amount, status: paypalCreated, response: method.response,
+		expires: now.Add(paypalAuthorizationLife), voidID: paypalID(),
 	}
 	event := "PAYMENT.AUTHORIZATION.CREATED"
 	switch method.status {
@@ -40,7 +41,7 @@ func (a *paypalAPI) refreshAuthorization(z *paypalAuthorization, now time.Time) 
 	if z.status == paypalPending && settleAfter > 0 && now.Sub(z.changed) >= settleAfter {
 		z.become(paypalCreated, now)
 	}
-	if z.left() > 0 && now.Sub(z.created) >= paypalAuthorizationLife {
+	if z.left() > 0 && !now.Before(z.expires) {
 		z.become(paypalVoided, now)
 		a.announceAuthorization(z, "PAYMENT.AUTHORIZATION.VOIDED")
 	}
@@ -195,7 +196,7 @@ func (z *paypalAuthorization) toCapture(wanted *paypalMoney) (amount int64, refu
 func (z *paypalAuthorization) capturable(now time.Time) *paypalError {
 	switch z.status {
 	case paypalVoided:
-		if now.Sub(z.created) >= paypalAuthorizationLife {
+		if !now.Before(z.expires) {
 			return unprocessable("AUTHORIZATION_EXPIRED", "")
 		}
 		return unprocessable("AUTHORIZATION_VOIDED", "")

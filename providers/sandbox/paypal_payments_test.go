@@ -146,7 +146,7 @@ func TestPayPalTransactions(t *testing.T) {
 	}
 	b.AdvanceClock(3 * time.Hour)
 	payment := reportLine{ID: capture, Invoice: "inv-1", Custom: "saga-1", Status: "S", Amount: map[string]string{"currency_code": "EUR", "value": "39.98"}}
-	back := reportLine{ID: refund, Status: "S", Amount: map[string]string{"currency_code": "EUR", "value": "-1.00"}}
+	back := reportLine{ID: refund, Invoice: "inv-1", Custom: "saga-1", Status: "S", Amount: map[string]string{"currency_code": "EUR", "value": "-1.00"}}
 	for query, want := range map[string]report{
 		"":                           {2, []reportEntry{{payment}, {back}}},
 		"&transaction_id=" + capture: {1, []reportEntry{{payment}}},

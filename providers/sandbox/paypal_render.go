@@ -168,7 +168,7 @@ func (z *paypalAuthorization) showWithin(view paypalView) paypalObject {
 	object := about(z.id, z.status, z.reason, z.created, z.changed)
 	object["amount"] = money(z.amount, z.order.currency)
 	object["seller_protection"] = sellerProtection
-	object["expiration_time"] = paypalTime(z.created.Add(paypalAuthorizationLife))
+	object["expiration_time"] = paypalTime(z.expires)
 	object.label("invoice_id", z.order.invoiceID)
 	object.label("custom_id", z.order.customID)
 	if z.response != "" && z.status == paypalDenied {
@@ -198,8 +198,9 @@ func (c *paypalCapture) showWithin(view paypalView) paypalObject {
 	object.label("invoice_id", c.invoiceID)
 	object.label("custom_id", c.order.customID)
 	if c.taken() {
+		fee := paypalFees.of(c.amount)
 		object["seller_receivable_breakdown"] = paypalObject{
-			"gross_amount": money(c.amount, currency), "paypal_fee": money(0, currency), "net_amount": money(c.amount, currency),
+			"gross_amount": money(c.amount, currency), "paypal_fee": money(fee, currency), "net_amount": money(c.amount-fee, currency),
 		}
 	}
 	if c.response != "" && c.status == paypalDeclined {

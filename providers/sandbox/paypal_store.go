@@ -61,6 +61,8 @@ type paypalAuthorization struct {
 	status, reason   string
 	response         string // of the processor, for a decline
 	amount, captured int64
+	expires          time.Time
+	voidID           string // of the transaction that voids it, should one
 }
 
 type paypalCapture struct {
@@ -165,6 +167,11 @@ func (o *paypalOrder) become(status string, now time.Time) { o.status, o.changed
 // taken reports whether the capture holds the customer's money.
 func (c *paypalCapture) taken() bool {
 	return c.status == paypalCompleted || c.status == paypalRefunded || c.status == paypalPartiallyRefunded
+}
+
+// expired reports whether the authorization's time ran out before anybody captured or voided it.
+func (z *paypalAuthorization) expired() bool {
+	return z.status == paypalVoided && !z.changed.Before(z.expires)
 }
 
 // left is what can still be captured.

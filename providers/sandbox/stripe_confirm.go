@@ -119,7 +119,7 @@ func (a *stripeAPI) settle(p *stripePayment, now time.Time) *stripeError {
 
 // take captures the money of a charge.
 func (p *stripePayment) take(charge *stripeCharge, amount int64, now time.Time) {
-	charge.status, charge.captured = statusSucceeded, amount
+	charge.status, charge.captured, charge.booked = statusSucceeded, amount, now
 	charge.refunded = charge.amount - amount // what a partial capture leaves over is released at once
 	p.received, p.capturable = amount, 0
 	p.become(statusSucceeded, now)

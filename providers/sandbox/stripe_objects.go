@@ -77,7 +77,7 @@ type chargeObject struct {
 	Application                   *string        `json:"application"`
 	ApplicationFee                *string        `json:"application_fee"`
 	ApplicationFeeAmount          *int64         `json:"application_fee_amount"`
-	BalanceTransaction            *string        `json:"balance_transaction"`
+	BalanceTransaction            any            `json:"balance_transaction"` // an id, a balanceTransactionObject when expanded, or null
 	BillingDetails                billingDetails `json:"billing_details"`
 	CalculatedStatementDescriptor *string        `json:"calculated_statement_descriptor"`
 	Captured                      bool           `json:"captured"`

@@ -27,10 +27,12 @@ func (e expansion) inside(name string) expansion {
 // expandable lists what each object can expand, with the kind of object found there.
 var expandable = map[string]map[string]string{
 	objectPaymentIntent: {"latest_charge": objectCharge, objectPaymentMethod: objectPaymentMethod},
-	objectCharge:        {objectPaymentIntent: objectPaymentIntent, "refunds": "refund_list"},
+	objectCharge: {
+		objectPaymentIntent: objectPaymentIntent, "refunds": "refund_list", objectBalanceTransaction: objectBalanceTransaction,
+	},
 	objectRefund:        {objectCharge: objectCharge, objectPaymentIntent: objectPaymentIntent},
-	objectPaymentMethod: {},
-	"refund_list":       {"data": objectRefund},
+	objectPaymentMethod: {}, objectBalanceTransaction: {},
+	"refund_list": {"data": objectRefund},
 }
 
 // maxExpansionDepth is Stripe's limit on nested expansions.
@@ -113,7 +115,10 @@ func (c *stripeCharge) object(expand expansion) *chargeObject {
 		},
 	}
 	if c.captured > 0 {
-		object.BalanceTransaction = orNull("txn_" + c.id[len("ch_"):])
+		object.BalanceTransaction = c.balanceID()
+		if expand.has(objectBalanceTransaction) {
+			object.BalanceTransaction = c.balanceTransaction()
+		}
 	}
 	if c.failure != nil {
 		reason := c.failure.DeclineCode
@@ -144,7 +149,7 @@ func (c *stripeCharge) object(expand expansion) *chargeObject {
 
 func (r *stripeRefund) object(expand expansion) *refundObject {
 	object := &refundObject{
-		ID: r.id, Object: objectRefund, Amount: r.amount, BalanceTransaction: orNull("txn_" + r.id[len("re_"):]), Charge: r.charge.id,
+		ID: r.id, Object: objectRefund, Amount: r.amount, BalanceTransaction: orNull(r.balanceID()), Charge: r.charge.id,
 		Created: r.created.Unix(), Currency: r.charge.payment.currency, FailureReason: r.failure, Metadata: r.metadata.shown(),
 		PaymentIntent: r.charge.payment.id, Reason: orNull(r.reason), Status: r.status,
 		DestinationDetails: map[string]any{fieldType: r.charge.method.kind},

@@ -92,6 +92,7 @@ type stripeCharge struct {
 	refunded int64 // given back or on its way back; releasing a hold counts, as at Stripe
 	failure  *stripeError
 	refunds  []*stripeRefund
+	booked   time.Time // when the money that was captured came onto the balance; zero before
 }
 
 type stripeRefund struct {

@@ -31,7 +31,12 @@ type bench struct {
 
 func newBench(t *testing.T, timeout time.Duration) bench {
 	t.Helper()
-	simulated := sandbox.New(sandbox.Options{})
+	return newBenchWith(t, timeout, sandbox.Options{})
+}
+
+func newBenchWith(t *testing.T, timeout time.Duration, options sandbox.Options) bench {
+	t.Helper()
+	simulated := sandbox.New(options)
 	server := httptest.NewServer(simulated)
 	t.Cleanup(func() { simulated.Close(); server.Close() })
 	adapter, err := stripe.New(stripe.Config{APIKey: "sk_test_adapter", BaseURL: server.URL + "/stripe", CallTimeout: timeout})

@@ -35,6 +35,7 @@ const (
 	chargeCall callKind = iota
 	lookupCall          // of one payment by its id
 	searchCall
+	listCall
 	captureCall
 	voidCall
 	refundCall

@@ -197,7 +197,7 @@ func outcomeWithoutVoid(payment *sdk.PaymentIntent) (outcome providers.Outcome, 
 	return outcome, true
 }
 
-// outcomeOfRefund maps every status of a refund. Succeeded can still turn to failed within 30 days; a webhook then says so.
+// outcomeOfRefund tells how a refund stands. Succeeded can still turn to failed within 30 days; a webhook then says so.
 func outcomeOfRefund(refund *sdk.Refund) providers.Outcome {
 	if refund == nil || refund.Object != objectRefund || safeID(refund.ID) == "" {
 		return unknown(codeOtherObject)
@@ -206,7 +206,13 @@ func outcomeOfRefund(refund *sdk.Refund) providers.Outcome {
 	if err != nil {
 		return providers.Outcome{Kind: providers.Unknown, Reference: refund.ID, Code: codeAmountUnreadable}
 	}
-	outcome := providers.Outcome{Reference: refund.ID, Money: money}
+	outcome := outcomeOfRefundStatus(refund)
+	outcome.Reference, outcome.Money = refund.ID, money
+	return outcome
+}
+
+// outcomeOfRefundStatus maps every status of a refund.
+func outcomeOfRefundStatus(refund *sdk.Refund) (outcome providers.Outcome) {
 	switch refund.Status {
 	case sdk.RefundStatusSucceeded:
 		outcome.Kind = providers.Succeeded

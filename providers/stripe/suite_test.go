@@ -2,6 +2,7 @@ package stripe_test
 
 import (
 	"testing"
+	"time"
 
 	"paysaga/providers"
 	"paysaga/providers/providertest"
@@ -14,6 +15,11 @@ func TestSuite(t *testing.T) {
 		New: func(t *testing.T) (providertest.Adapter, *sandbox.Server) {
 			t.Helper()
 			b := newBench(t, patient)
+			return b.Adapter, b.sandbox
+		},
+		Past: func(t *testing.T) (providertest.Adapter, *sandbox.Server) {
+			t.Helper()
+			b := newBenchWith(t, patient, sandbox.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, -3) }})
 			return b.Adapter, b.sandbox
 		},
 		Methods: providertest.Methods{
