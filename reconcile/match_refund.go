@@ -105,10 +105,12 @@ func (m *matcher) bothRefunds(g *group, refund Refund, told Told) {
 func (m *matcher) refundDiffers(refund Refund, told Told) Finding {
 	there := given(told.Status)
 	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairReview}
-	switch {
-	case told.Money.Currency != m.payment.Money.Currency:
+	if told.Money.Currency != m.payment.Money.Currency {
 		finding.Kind = CurrencyMismatch
 		finding.Detail = fmt.Sprintf("A refund in %s was given in %s.", m.payment.Money.Currency, told.Money.Currency)
+		return finding
+	}
+	switch {
 	case refund.done() && there && told.Money.Amount != refund.Amount:
 		finding.Kind = AmountMismatch
 		finding.Detail = fmt.Sprintf("A refund of %s was given with %s.", m.money(refund.Amount), told.Money)

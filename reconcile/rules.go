@@ -7,24 +7,8 @@ import (
 	"paysaga/providers"
 )
 
-// Limit bounds an amount in every currency.
-type Limit struct {
-	Units      int64            // major units, of any currency that is not named
-	ByCurrency map[string]int64 // minor units
-}
-
-// Of is the limit in a currency, in minor units.
-func (l Limit) Of(currency string) int64 {
-	if limit, ok := l.ByCurrency[currency]; ok {
-		return limit
-	}
-	exponent, _ := providers.CurrencyExponent(currency) // of an unknown one, 0: the smaller limit
-	limit := l.Units
-	for range exponent {
-		limit *= 10
-	}
-	return limit
-}
+// Limit is the most money, of each currency, in its minor units.
+type Limit interface{ In(currency string) int64 }
 
 // Rules say what may be repaired without a person.
 type Rules struct {
@@ -48,7 +32,7 @@ type Verdict struct {
 // Judge says what is to be done about a finding.
 func (r Rules) Judge(f Finding) Verdict {
 	repair, reason := f.Repair, ""
-	if repair == RepairRefundDuplicate && (f.AtStake.Amount > r.PerDuplicate.Of(f.AtStake.Currency) || !slices.Contains(r.Repairs, repair)) {
+	if repair == RepairRefundDuplicate && (f.AtStake.Amount > r.PerDuplicate.In(f.AtStake.Currency) || !slices.Contains(r.Repairs, repair)) {
 		repair = RepairReview
 		reason = fmt.Sprintf("A duplicate of %s is above the limit up to which one is given back without a person (%s).",
 			f.AtStake, inMajor(r.PerDuplicate, f.AtStake.Currency))
@@ -58,14 +42,14 @@ func (r Rules) Judge(f Finding) Verdict {
 		return Verdict{Reason: "No rule mends this; a person decides."}
 	case !slices.Contains(r.Repairs, repair):
 		return Verdict{Reason: fmt.Sprintf("The repair %s is not among those that may be done without a person.", repair)}
-	case movesMoney(repair) && f.AtStake.Amount > r.PerFinding.Of(f.AtStake.Currency):
+	case movesMoney(repair) && f.AtStake.Amount > r.PerFinding.In(f.AtStake.Currency):
 		return Verdict{Reason: fmt.Sprintf("%s is above the limit for one finding (%s).", f.AtStake, inMajor(r.PerFinding, f.AtStake.Currency))}
 	}
 	return Verdict{Repair: repair, Reason: reason}
 }
 
 func inMajor(limit Limit, currency string) string {
-	return providers.Money{Amount: limit.Of(currency), Currency: currency}.String()
+	return providers.Money{Amount: limit.In(currency), Currency: currency}.String()
 }
 
 // Plan is what a run would do, in sums: it does not grow with the findings.
@@ -112,7 +96,7 @@ func (p *Plan) Add(f Finding, verdict Verdict) {
 func (p *Plan) Check(limit Limit) {
 	p.Exceeds = nil
 	for currency, planned := range p.Money {
-		if most := limit.Of(currency); planned > most {
+		if most := limit.In(currency); planned > most {
 			p.Exceeds = append(p.Exceeds, Exceeded{Currency: currency, Planned: planned, Limit: most})
 		}
 	}

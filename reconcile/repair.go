@@ -1,0 +1,253 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+	"paysaga/saga"
+)
+
+// repair sums up what is to be done about all that is open, and does it if the run may, and if all of it is within the run's limit.
+func (o *once) repair(ctx context.Context) error {
+	if err := o.plan(ctx); err != nil {
+		return err
+	}
+	if o.run.Mode != ModeApply {
+		return o.next(ctx, StageEnd)
+	}
+	if o.run.Cursor == "" && len(o.result.Plan.Exceeds) > 0 { // else the limit was held when the run began to repair
+		return &ExceedsError{o.result.Plan.Exceeds}
+	}
+	err := o.eachOpen(ctx, o.run.Cursor, func(open Open, verdict Verdict) error {
+		if verdict.Repair != RepairNone {
+			if err := o.mend(ctx, open); err != nil {
+				return err
+			}
+		}
+		o.run.Cursor = open.ID.String()
+		return o.save(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return o.next(ctx, StageEnd)
+}
+
+// plan sums up what is open.
+func (o *once) plan(ctx context.Context) error {
+	o.result.Plan, o.result.Open, o.result.Left = Plan{}, nil, make(map[string]Verdict)
+	err := o.eachOpen(ctx, "", func(open Open, verdict Verdict) error {
+		o.result.Plan.Add(open.Finding, verdict)
+		if len(o.result.Open) < mostShown {
+			o.result.Open = append(o.result.Open, open)
+			o.result.Left[open.ID.String()] = verdict
+		}
+		return nil
+	})
+	o.result.Plan.Check(o.Rules.PerRun)
+	return err
+}
+
+// eachOpen goes through the open findings, in the order of their ids.
+func (o *once) eachOpen(ctx context.Context, cursor string, do func(Open, Verdict) error) error {
+	after := uuid.Nil
+	if cursor != "" {
+		var err error
+		if after, err = uuid.Parse(cursor); err != nil {
+			return fmt.Errorf("cursor of the run: %w", err)
+		}
+	}
+	for {
+		batch, err := o.Store.NextRepairs(ctx, o.run, after, repairBatch)
+		if err != nil {
+			return err
+		}
+		for _, open := range batch {
+			after = open.ID
+			if err := do(open, o.Rules.Judge(open.Finding)); err != nil {
+				return err
+			}
+		}
+		if len(batch) < repairBatch {
+			return nil
+		}
+	}
+}
+
+// mend looks at the payment anew, and repairs what is still to be repaired. What a repair comes to is noted; only what keeps the run from
+// going on is an error.
+func (o *once) mend(ctx context.Context, open Open) error {
+	if none(open.OrderID) {
+		return nil
+	}
+	pair, err := o.Store.ReadPair(ctx, Place{AccountID: open.AccountID, OrderID: open.OrderID})
+	if err != nil {
+		return err
+	}
+	finding, found := o.again(ctx, pair, open.Finding)
+	if !found { // it has moved on since
+		return nil
+	}
+	verdict := o.Rules.Judge(finding)
+	if verdict.Repair == RepairNone {
+		return o.Store.PutRepair(ctx, o.run, open.ID, false, verdict.Reason)
+	}
+	if moved := o.moved(finding.AtStake); movesMoney(verdict.Repair) && moved > o.Rules.PerRun.In(finding.AtStake.Currency) {
+		return &ExceedsError{[]Exceeded{{Currency: finding.AtStake.Currency, Planned: moved, Limit: o.Rules.PerRun.In(finding.AtStake.Currency)}}}
+	}
+	if err := o.save(ctx); err != nil { // the lease is held until the repair is done
+		return err
+	}
+	err = o.do(ctx, verdict.Repair, finding, pair.Payment.State)
+	if ctx.Err() != nil || errors.Is(err, ErrLeaseLost) {
+		return err
+	}
+	mended := err == nil && verdict.Repair != RepairReview
+	o.Meter.RepairEnded(verdict.Repair, err == nil)
+	o.note(ctx, verdict.Repair, finding, err)
+	note := string(verdict.Repair)
+	if err != nil {
+		note = sentence(err)
+		o.run.Totals.Refused++
+	} else {
+		o.run.Totals.Repaired++
+		o.count(verdict.Repair, finding.AtStake)
+	}
+	return o.Store.PutRepair(ctx, o.run, open.ID, mended, note)
+}
+
+// again finds a finding once more, as things stand now.
+func (o *once) again(ctx context.Context, pair Pair, wanted Finding) (Finding, bool) {
+	view := View{Coverage: make(map[string]Coverage), Policy: o.Policy}
+	now, err := o.Store.Now(ctx)
+	if err != nil {
+		return Finding{}, false
+	}
+	view.Now = now
+	for provider := range o.Sources {
+		if view.Coverage[provider], err = o.Store.Coverage(ctx, provider); err != nil {
+			return Finding{}, false
+		}
+	}
+	for _, finding := range Match(pair, view) {
+		if finding.Kind == wanted.Kind && finding.SagaKey == wanted.SagaKey {
+			return finding, true
+		}
+	}
+	return Finding{}, false
+}
+
+// moved is what the run would have moved with an amount more.
+func (o *once) moved(money providers.Money) int64 {
+	return o.run.Totals.Moved[money.Currency] + money.Amount
+}
+
+func (o *once) count(repair Repair, money providers.Money) {
+	if !movesMoney(repair) {
+		return
+	}
+	if o.run.Totals.Moved == nil {
+		o.run.Totals.Moved = make(map[string]int64)
+	}
+	o.run.Totals.Moved[money.Currency] += money.Amount
+}
+
+func (o *once) note(ctx context.Context, repair Repair, finding Finding, err error) {
+	if err != nil {
+		o.Logger.WarnContext(ctx, "a repair was not carried out", "repair", repair, "kind", finding.Kind, "order_id", finding.OrderID,
+			"error", err)
+		return
+	}
+	o.Logger.InfoContext(ctx, "repaired", "repair", repair, "kind", finding.Kind, "order_id", finding.OrderID)
+}
+
+// sentence is why a repair was refused, for people.
+func sentence(err error) string {
+	var contradicted *contradictedError
+	refused, ok := errors.AsType[*saga.RefusedError](err)
+	switch {
+	case ok:
+		return refused.Detail
+	case errors.As(err, &contradicted):
+		return contradicted.Error()
+	case errors.Is(err, saga.ErrLeaseLost):
+		return "Somebody drives the saga at this moment; the next run tries again."
+	case errors.Is(err, saga.ErrInReview):
+		return "The saga waits for a person."
+	}
+	return "It is not known whether it was carried out; the next run looks."
+}
+
+// contradictedError tells that the provider, asked right before the repair, tells otherwise than its list.
+type contradictedError struct{ kind providers.OutcomeKind }
+
+func (e *contradictedError) Error() string {
+	return fmt.Sprintf("Asked once more, the provider tells that the payment is %q.", e.kind)
+}
+
+// do hands a repair to the saga.
+func (o *once) do(ctx context.Context, repair Repair, f Finding, state saga.State) error {
+	ref := saga.Ref{AccountID: f.AccountID, Key: f.SagaKey}
+	reason := f.Detail
+	switch repair {
+	case RepairComplete, RepairUndo, RepairLetGo:
+		if state == saga.NeedsReview {
+			return o.Repairs.Retry(ctx, ref, reason)
+		}
+		return o.announce(ctx, repair, ref, f)
+	case RepairResume:
+		return o.Repairs.Retry(ctx, ref, reason)
+	case RepairReview:
+		return o.Repairs.Contradict(ctx, ref, string(f.Kind), f.Detail)
+	case RepairRelease:
+		return o.Repairs.ReleaseOrphan(ctx, ref)
+	case RepairRecordRefund:
+		return each(f.Refunds, func(found saga.FoundRefund) error { return o.Repairs.RecordRefund(ctx, ref, found) })
+	case RepairRefundDuplicate:
+		return each(f.Others, func(other saga.OtherPayment) error { return o.Repairs.RefundOther(ctx, ref, other) })
+	case RepairApplyWebhook:
+		return each(f.Events, func(event Notice) error { return o.Repairs.ApplyWebhook(ctx, event.Provider, event.ID) })
+	case RepairNone:
+	}
+	return nil
+}
+
+func each[T any](list []T, do func(T) error) error {
+	for _, one := range list {
+		if err := do(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce brings how the payment stands now to the saga, as the provider would have announced it. A provider that can be asked is asked:
+// its list may be older.
+func (o *once) announce(ctx context.Context, repair Repair, ref saga.Ref, f Finding) error {
+	notice := *f.Notice
+	outcome, ok, err := o.Repairs.Look(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if ok {
+		if !agrees(repair, outcome.Kind) {
+			return &contradictedError{outcome.Kind}
+		}
+		notice.Outcome, notice.Payment = &outcome, cmp.Or(outcome.Reference, notice.Payment)
+	}
+	return o.Repairs.Notify(ctx, ref, notice)
+}
+
+// agrees tells that what a provider answers is what the repair is about.
+func agrees(repair Repair, kind providers.OutcomeKind) bool {
+	money := kind == providers.Succeeded || kind == providers.Authorized
+	if repair == RepairLetGo {
+		return kind == providers.Canceled
+	}
+	return money
+}
