@@ -105,22 +105,32 @@ func (m *matcher) bothRefunds(g *group, refund Refund, told Told) {
 func (m *matcher) refundDiffers(refund Refund, told Told) Finding {
 	there := given(told.Status)
 	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairReview}
-	if told.Money.Currency != m.payment.Money.Currency {
-		finding.Kind = CurrencyMismatch
-		finding.Detail = fmt.Sprintf("A refund in %s was given in %s.", m.payment.Money.Currency, told.Money.Currency)
-		return finding
+	if refund.done() && there {
+		return m.refundMoneyDiffers(refund, told)
 	}
 	switch {
-	case refund.done() && there && told.Money.Amount != refund.Amount:
-		finding.Kind = AmountMismatch
-		finding.Detail = fmt.Sprintf("A refund of %s was given with %s.", m.money(refund.Amount), told.Money)
 	case refund.open() && told.Status != providers.Processing:
 		finding.Severity, finding.Repair = High, RepairResume
 		finding.Detail = fmt.Sprintf("A refund is %s at the provider, and waits here.", told.Status)
-	case refund.done() && !there && told.Status != providers.ActionRequired:
+	case refund.done() && told.Status != providers.ActionRequired:
 		finding.Detail = fmt.Sprintf("A refund counts as given here, and is %s at the provider.", told.Status)
-	case there && !refund.done() && !refund.open():
+	case there && !refund.done():
 		finding.Detail = "A refund counts as not given here, and the provider gave it."
+	default:
+		return Finding{}
+	}
+	return finding
+}
+
+// refundMoneyDiffers compares the money of a refund that was given on both sides.
+func (m *matcher) refundMoneyDiffers(refund Refund, told Told) Finding {
+	finding := Finding{Kind: AmountMismatch, Severity: Critical, Repair: RepairReview}
+	switch ours := m.money(refund.Amount); {
+	case told.Money.Currency != ours.Currency:
+		finding.Kind = CurrencyMismatch
+		finding.Detail = fmt.Sprintf("A refund in %s was given in %s.", ours.Currency, told.Money.Currency)
+	case told.Money != ours:
+		finding.Detail = fmt.Sprintf("A refund of %s was given with %s.", ours, told.Money)
 	default:
 		return Finding{}
 	}
