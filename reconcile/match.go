@@ -164,10 +164,14 @@ func (m *matcher) ourNotices() {
 func (m *matcher) ourEnd() {
 	overdue := func(due time.Time, busy bool) bool { return !due.IsZero() && !busy && m.Now.Sub(due) > m.Policy.Stuck }
 	if overdue(m.payment.DueAt, m.payment.Busy) {
-		m.add(Finding{
+		finding := Finding{
 			Kind: SagaWithoutEnd, Severity: High, AtStake: m.payment.Money, Repair: RepairResume,
-			Detail: "The order is " + string(m.payment.State) + " and due, and nobody takes it up.",
-		})
+			Detail: "The order is " + string(m.payment.State) + " and due, and nobody takes it up: is there a server with --role worker or all?",
+		}
+		if mayCharge(m.payment.State) {
+			finding.Repair = RepairNone
+		}
+		m.add(finding)
 	}
 	for _, refund := range m.payment.Refunds {
 		if refund.SagaKey != m.payment.OrderID && overdue(refund.DueAt, refund.Busy) {
@@ -177,6 +181,11 @@ func (m *matcher) ourEnd() {
 			})
 		}
 	}
+}
+
+// mayCharge tells the states in which the saga's next call can be a charge: to send one is for the workers, never for a repair.
+func mayCharge(state saga.State) bool {
+	return state == saga.Started || state == saga.Reserved || state == saga.Charging
 }
 
 func (m *matcher) money(amount int64) providers.Money {
