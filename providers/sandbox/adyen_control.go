@@ -23,7 +23,7 @@ func (a *adyenAPI) ledgerEntry(p *adyenPayment) Charge {
 	entry := Charge{
 		Provider: adyenName, ID: p.psp, Identifier: p.identifier, Reference: p.reference, Amount: currency.toISO(p.amount),
 		Currency: p.currency, Status: p.status, Authorized: currency.toISO(p.held), Captured: currency.toISO(p.captured),
-		Refunded: currency.toISO(p.refunded),
+		Refunded: currency.toISO(p.refunded), ChargedBack: currency.toISO(p.chargedBack()),
 	}
 	if p.identifier != "" {
 		entry.Calls = a.server.calls.count(callKey{provider: adyenName, identifier: p.identifier})
@@ -83,6 +83,7 @@ func (a *adyenAPI) failCapture(p *adyenPayment) error {
 	for _, m := range slices.Backward(a.store.modifications) {
 		if m.payment == p && m.event == eventCapture && m.success && p.captured-p.refunded >= m.amount.Value {
 			p.captured -= m.amount.Value
+			p.unbook(m.psp)
 			m.success = false
 			a.announceModification(m, "CAPTURE_FAILED", true, "Capture Failed")
 			return nil
@@ -116,6 +117,7 @@ func (a *adyenAPI) failRefund(m *adyenModification) error {
 		return fmt.Errorf("%w: the refund has failed already", errControl)
 	case m.settled:
 		m.payment.refunded -= m.amount.Value
+		m.payment.book(adyenBooking{kind: journalRefundReversed, psp: m.psp, reference: m.reference, at: a.server.clock.now(), amount: m.amount.Value})
 		m.success = false
 		a.announceModification(m, "REFUND_FAILED", true, "Refund Failed")
 	default:
@@ -123,82 +125,4 @@ func (a *adyenAPI) failRefund(m *adyenModification) error {
 		a.announceModification(m, eventRefund, false, "Refund Failed")
 	}
 	return nil
-}
-
-// plant makes the account differ from what the caller of the API knows. No webhook tells of it.
-func (a *adyenAPI) plant(d divergence) (Charge, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.store.full() {
-		return Charge{}, fmt.Errorf("%w: the sandbox is full", errControl)
-	}
-	if d.Kind == divergenceChargeWithoutOrder {
-		return a.plantCharge(d)
-	}
-	payment := a.divergent(d)
-	if payment == nil {
-		return Charge{}, fmt.Errorf("%w: no captured payment has this id, identifier or reference", errControl)
-	}
-	if d.Kind == divergenceDuplicate {
-		return a.ledgerEntry(a.dashboardPayment(payment.amount, payment.currency, payment.reference)), nil
-	}
-	if err := payment.diverge(d); err != nil {
-		return Charge{}, err
-	}
-	return a.ledgerEntry(payment), nil
-}
-
-// diverge plants a refund, 0 giving back what is left, or another amount.
-func (p *adyenPayment) diverge(d divergence) error {
-	amount, exact := adyenCurrencies[p.currency].fromISO(d.Amount)
-	if d.Kind == divergenceRefundInDashboard && d.Amount == 0 {
-		amount = p.captured - p.refunded
-	}
-	switch {
-	case !exact || amount <= 0:
-		return fmt.Errorf("%w: amount is not possible for this payment", errControl)
-	case d.Kind == divergenceRefundInDashboard:
-		if reason := p.giveBack(amount); reason != "" {
-			return fmt.Errorf("%w: %s", errControl, reason)
-		}
-	case amount < p.refunded:
-		return fmt.Errorf("%w: more than the amount was refunded", errControl)
-	default: // another amount
-		p.amount, p.captured = amount, amount
-	}
-	return nil
-}
-
-func (a *adyenAPI) plantCharge(d divergence) (Charge, error) {
-	currency, known := adyenCurrencies[d.Currency]
-	amount, exact := currency.fromISO(d.Amount)
-	if !known || !exact || checkAdyenAmount(&adyenAmount{Currency: d.Currency, Value: amount}) != nil {
-		return Charge{}, fmt.Errorf("%w: amount and currency are not ones that Adyen takes", errControl)
-	}
-	return a.ledgerEntry(a.dashboardPayment(amount, d.Currency, d.Reference)), nil
-}
-
-// divergent finds the payment that a divergence names; naming none means the newest captured one.
-func (a *adyenAPI) divergent(d divergence) *adyenPayment {
-	a.refresh(a.server.clock.now())
-	for _, payment := range slices.Backward(a.store.payments) {
-		named := (d.ID == "" || payment.psp == d.ID) && (d.Identifier == "" || payment.identifier == d.Identifier) &&
-			(d.Reference == "" || payment.reference == d.Reference)
-		if named && payment.captured > 0 {
-			return payment
-		}
-	}
-	return nil
-}
-
-// dashboardPayment is a captured payment that no API call made.
-func (a *adyenAPI) dashboardPayment(amount int64, currency, reference string) *adyenPayment {
-	now := a.server.clock.now()
-	payment := &adyenPayment{
-		psp: adyenReference(), reference: reference, merchant: a.merchant, created: now, amount: amount, captured: amount,
-		currency: currency, code: adyenCodes[codeApproved],
-	}
-	payment.become(resultAuthorised, now)
-	a.store.addPayment(payment)
-	return payment
 }

@@ -117,9 +117,9 @@ func (a *adyenAPI) carryOut(m *adyenModification, now time.Time) (reason string)
 	p := m.payment
 	switch m.event {
 	case eventCapture:
-		return a.carryOutCapture(p, m.amount.Value)
+		return a.carryOutCapture(m, now)
 	case eventRefund:
-		return p.giveBack(m.amount.Value)
+		return p.giveBack(m.amount.Value, m.booking(now))
 	case eventReversal:
 		if p.captured == 0 {
 			m.action = "cancel"
@@ -127,20 +127,26 @@ func (a *adyenAPI) carryOut(m *adyenModification, now time.Time) (reason string)
 		}
 		m.action = "refund"
 		p.held = 0 // what a partial capture left over
-		return p.giveBack(p.captured)
+		return p.giveBack(p.captured, m.booking(now))
 	default: // the two cancels
 		return p.release(now)
 	}
 }
 
-func (a *adyenAPI) carryOutCapture(p *adyenPayment, amount int64) (reason string) {
+// booking is what a modification brings about.
+func (m *adyenModification) booking(now time.Time) adyenBooking {
+	return adyenBooking{psp: m.psp, reference: m.reference, at: now}
+}
+
+func (a *adyenAPI) carryOutCapture(m *adyenModification, now time.Time) (reason string) {
+	p, amount := m.payment, m.amount.Value
 	switch {
 	case p.held == 0:
 		return "Transaction is not authorised, capture not possible"
 	case amount > p.held:
 		return "Insufficient balance on payment"
 	}
-	p.take(amount)
+	p.take(amount, m.booking(now))
 	if !a.several {
 		p.held = 0
 	}
@@ -160,13 +166,15 @@ func (p *adyenPayment) release(now time.Time) (reason string) {
 	return ""
 }
 
-func (p *adyenPayment) giveBack(amount int64) (reason string) {
+func (p *adyenPayment) giveBack(amount int64, booking adyenBooking) (reason string) {
 	switch {
 	case p.captured == 0:
 		return "Transaction hasn't been captured, refund not possible"
-	case amount > p.captured-p.refunded:
+	case amount > p.left():
 		return "Insufficient balance on payment"
 	}
 	p.refunded += amount
+	booking.kind, booking.amount = journalRefunded, amount
+	p.book(booking)
 	return ""
 }

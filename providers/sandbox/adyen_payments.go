@@ -111,16 +111,18 @@ func (a *adyenAPI) conclude(p *adyenPayment, code adyenCode, now time.Time) {
 	if code.result == resultAuthorised {
 		p.held = p.amount
 		if !p.manual && !p.captureAt.After(now) {
-			p.take(p.amount)
+			p.take(p.amount, adyenBooking{at: now})
 		}
 	}
 	a.announcePayment(p, "AUTHORISATION", code.result == resultAuthorised, code.reason)
 }
 
 // take moves money from the hold to the merchant.
-func (p *adyenPayment) take(amount int64) {
+func (p *adyenPayment) take(amount int64, booking adyenBooking) {
 	p.held -= amount
 	p.captured += amount
+	booking.kind, booking.amount = journalSettled, amount
+	p.book(booking)
 }
 
 // settleDue lets happen what time brings: a hold that nobody captured runs out, a slow bank answers, a modification is done.
@@ -138,7 +140,7 @@ func (a *adyenAPI) refresh(now time.Time) {
 		case p.status == resultReceived && settleAfter > 0 && now.Sub(p.changed) >= settleAfter:
 			a.conclude(p, adyenCodes[codeApproved], now)
 		case p.held > 0 && !p.manual && !p.captureAt.After(now):
-			p.take(p.held)
+			p.take(p.held, adyenBooking{at: p.captureAt})
 		case p.held > 0 && now.Sub(p.created) >= adyenHoldTime:
 			p.held = 0
 			if p.captured == 0 {
@@ -146,7 +148,7 @@ func (a *adyenAPI) refresh(now time.Time) {
 			}
 			a.announcePayment(p, "EXPIRE", true, "")
 		}
-		return p.settled()
+		return p.atRest()
 	})
 	a.store.open = slices.DeleteFunc(a.store.open, func(m *adyenModification) bool {
 		if !m.settled && !m.due.After(now) {

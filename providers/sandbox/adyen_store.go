@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +32,52 @@ type adyenPayment struct {
 	code                             adyenCode // how it ends
 	manual                           bool      // waits for a capture call
 	captureAt                        time.Time // when it captures itself, unless manual
+
+	bookings []adyenBooking // oldest first
+	settled  settled
 }
+
+// The kinds of an adyenBooking: Adyen's journal types.
+const (
+	journalSettled        = "Settled"
+	journalRefunded       = "Refunded"
+	journalRefundReversed = "RefundedReversed"
+	journalChargeback     = "Chargeback"
+)
+
+// adyenBooking is money of a payment that came or went.
+type adyenBooking struct {
+	kind      string
+	psp       string // of the capture, refund or chargeback
+	reference string // of the modification; empty where no call made it
+	at        time.Time
+	amount    int64 // never negative
+}
+
+func (p *adyenPayment) book(booking adyenBooking) {
+	if booking.psp == "" {
+		booking.psp = adyenReference()
+	}
+	p.bookings = append(p.bookings, booking)
+}
+
+// unbook takes back a booking that was not settled.
+func (p *adyenPayment) unbook(psp string) {
+	p.bookings = slices.DeleteFunc(p.bookings, func(booking adyenBooking) bool { return booking.psp == psp })
+}
+
+// chargedBack is what the customer's bank took back.
+func (p *adyenPayment) chargedBack() (amount int64) {
+	for _, booking := range p.bookings {
+		if booking.kind == journalChargeback {
+			amount += booking.amount
+		}
+	}
+	return amount
+}
+
+// left is what can still be given back.
+func (p *adyenPayment) left() int64 { return p.captured - p.refunded - p.chargedBack() }
 
 // adyenModification is a capture, cancel, refund or reversal that was received.
 type adyenModification struct {
@@ -88,8 +134,8 @@ func adyenReference() string { return strings.ToUpper(randomText(16)) }
 
 func (p *adyenPayment) become(status string, now time.Time) { p.status, p.changed = status, now }
 
-// settled reports whether time cannot change the payment any more.
-func (p *adyenPayment) settled() bool {
+// atRest reports whether time cannot change the payment any more.
+func (p *adyenPayment) atRest() bool {
 	return p.held == 0 && p.status != resultReceived && p.status != resultRedirect
 }
 

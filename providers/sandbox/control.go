@@ -27,31 +27,6 @@ const (
 	actionFail    action = "fail"
 )
 
-// divergenceKind is a way in which provider and database can disagree.
-type divergenceKind string
-
-const (
-	divergenceChargeWithoutOrder divergenceKind = "charge_without_order"
-	divergenceRefundInDashboard  divergenceKind = "refund_in_dashboard"
-	divergenceAmountChanged      divergenceKind = "amount_changed"
-	divergenceDuplicate          divergenceKind = "duplicate"
-)
-
-var divergenceKinds = []divergenceKind{
-	divergenceChargeWithoutOrder, divergenceRefundInDashboard, divergenceAmountChanged, divergenceDuplicate,
-}
-
-// divergence is what to plant. ID, Identifier and Reference choose the payment, none of them the newest captured one.
-type divergence struct {
-	Kind       divergenceKind `json:"kind"`
-	Provider   string         `json:"provider,omitempty"` // empty: stripe
-	ID         string         `json:"id,omitempty"`
-	Identifier string         `json:"identifier,omitempty"`
-	Reference  string         `json:"reference,omitempty"`
-	Amount     int64          `json:"amount,omitempty"`   // ISO minor units
-	Currency   string         `json:"currency,omitempty"` // of charge_without_order
-}
-
 func lowerCurrency(code string) string { return strings.ToLower(code) }
 
 func (s *Server) controlRoutes(mux *http.ServeMux) {
@@ -133,39 +108,6 @@ func (s *Server) setFault(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.reply(w, http.StatusCreated, added)
-}
-
-func (s *Server) plantDivergence(w http.ResponseWriter, r *http.Request) {
-	var wanted divergence
-	if !s.readControl(w, r, &wanted) {
-		return
-	}
-	if wanted.Provider == "" {
-		wanted.Provider = stripeName
-	}
-	known := false
-	for _, each := range divergenceKinds {
-		known = known || each == wanted.Kind
-	}
-	if !known {
-		s.refuse(w, http.StatusBadRequest, fmt.Errorf("%w: kind %q is not one of %s", errControl, wanted.Kind, join(divergenceKinds)))
-		return
-	}
-	for _, each := range s.simulations {
-		if each.provider() != wanted.Provider {
-			continue
-		}
-		charge, err := each.plant(wanted)
-		if err != nil {
-			s.refuse(w, http.StatusBadRequest, err)
-			return
-		}
-		s.reply(w, http.StatusCreated, struct {
-			Charge Charge `json:"charge"`
-		}{charge})
-		return
-	}
-	s.refuse(w, http.StatusBadRequest, fmt.Errorf("%w: provider %q is not simulated", errControl, wanted.Provider))
 }
 
 func (s *Server) actOnPayment(w http.ResponseWriter, r *http.Request) {

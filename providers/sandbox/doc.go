@@ -63,8 +63,8 @@
 //
 // # What is not
 //
-//   - Stripe: customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect, disputes,
-//     currency conversion (so no minimum derived from a settlement currency).
+//   - Stripe: customers (an id is stored as given), SetupIntents, saved payment methods, card numbers, Connect, disputes that can be
+//     fought (a chargeback can be planted), currency conversion (so no minimum derived from a settlement currency).
 //     Events can be received but not asked for.
 //   - Adyen: other payment methods than cards, native 3-D Secure, authorizations of nothing, sessions, amount updates, splits.
 //   - PayPal: several purchase units, reauthorization, PATCH, trackers, the honor period, captures above the authorization.
@@ -79,6 +79,15 @@
 // GET|POST /_sandbox/webhooks, POST /_sandbox/webhooks/flush, POST /_sandbox/webhooks/resend {"since"}, GET /_sandbox/paypal-root.pem,
 // POST /_sandbox/clock {"advance_ms"}, POST /_sandbox/settings {"search_delay_ms","settle_after_ms"},
 // POST /_sandbox/reset, GET /healthz.
+//
+// # Divergences
+//
+// POST /_sandbox/divergence {"kind", "provider", "id" or "identifier" or "reference", "amount", "currency"} makes the account differ from
+// what the caller knows, and answers with the payment in the ledger; amounts are ISO 4217 minor units. The kinds: charge_without_order,
+// duplicate, amount_changed, currency_changed, payment_lost, refund_in_dashboard, refund_lost, captured_in_dashboard,
+// voided_in_dashboard, authorization_expired, chargeback (divergence.go says what each takes); and fee_changed, net_changed (not at
+// PayPal, whose report has no net) and settled_amount_changed, of which only settlement files tell. Webhooks get lost by
+// POST /_sandbox/webhooks {"loss"}.
 //
 // # Bounds
 //

@@ -11,7 +11,20 @@ type feeSchedule struct {
 var (
 	stripeFees = feeSchedule{perTenThousand: 150, fixed: 25} // 1.5 % and 0.25
 	paypalFees = feeSchedule{perTenThousand: 249, fixed: 35} // 2.49 % and 0.35
+	// Adyen passes the card scheme's and the bank's costs on, and adds its own.
+	adyenMarkup      = feeSchedule{perTenThousand: 60}
+	adyenSchemeFee   = feeSchedule{perTenThousand: 10}
+	adyenInterchange = feeSchedule{perTenThousand: 20}
 )
+
+// adyenCost are the parts of what Adyen keeps of a payment.
+type adyenCost struct{ markup, scheme, interchange int64 }
+
+func adyenCosts(amount int64) adyenCost {
+	return adyenCost{markup: adyenMarkup.of(amount), scheme: adyenSchemeFee.of(amount), interchange: adyenInterchange.of(amount)}
+}
+
+func (c adyenCost) sum() int64 { return c.markup + c.scheme + c.interchange }
 
 // of is the fee on an amount, rounded half up.
 func (f feeSchedule) of(amount int64) int64 {

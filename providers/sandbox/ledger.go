@@ -20,6 +20,8 @@ type Charge struct {
 	Authorized int64  `json:"authorized"` // held now: approved by the bank, neither taken nor released
 	Captured   int64  `json:"captured"`   // taken in all; refunds do not lower it
 	Refunded   int64  `json:"refunded"`   // given back, or on its way back
+	// ChargedBack is what the customer's bank took back. Captured and Refunded know nothing of it.
+	ChargedBack int64 `json:"charged_back,omitempty"`
 	// Calls is how often Identifier was sent with a changing call: repeats, replays, faulted and refused calls included; only
 	// calls that could not be read (bad credentials, broken body) are not.
 	Calls int `json:"calls"`

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -34,6 +33,7 @@ func (a *paypalAPI) ledgerEntry(order *paypalOrder) Charge {
 		if capture.taken() {
 			entry.Captured += currency.toISO(capture.amount)
 			entry.Refunded += currency.toISO(capture.refunded)
+			entry.ChargedBack += currency.toISO(capture.chargeback.amount)
 		}
 	}
 	if order.identifier != "" {
@@ -113,87 +113,4 @@ func (a *paypalAPI) actOnRefund(id string, action action) (found bool, err error
 	}
 	a.concludeRefund(refund, status, a.server.clock.now())
 	return true, nil
-}
-
-// plant makes the account differ from what the caller of the API knows. No webhook tells of it.
-func (a *paypalAPI) plant(d divergence) (Charge, error) {
-	now := a.server.clock.now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.store.full() {
-		return Charge{}, fmt.Errorf("%w: the sandbox is full", errControl)
-	}
-	if d.Kind == divergenceChargeWithoutOrder {
-		return a.plantCharge(d, now)
-	}
-	order := a.divergent(d)
-	if order == nil {
-		return Charge{}, fmt.Errorf("%w: no captured payment has this id, identifier or reference", errControl)
-	}
-	capture := order.paid()
-	if d.Kind == divergenceDuplicate {
-		twin := &paypalOrder{amount: capture.amount, currency: order.currency, customID: order.customID, invoiceID: order.invoiceID}
-		return a.ledgerEntry(a.dashboardPayment(twin, now)), nil
-	}
-	if err := a.diverge(capture, d, now); err != nil {
-		return Charge{}, err
-	}
-	return a.ledgerEntry(order), nil
-}
-
-// diverge plants a refund, 0 giving back what is left, or another amount.
-func (a *paypalAPI) diverge(capture *paypalCapture, d divergence, now time.Time) error {
-	amount, exact := paypalCurrencies[capture.order.currency].fromISO(d.Amount)
-	left := capture.amount - capture.refunded
-	refund := d.Kind == divergenceRefundInDashboard
-	if refund && d.Amount == 0 {
-		amount = left
-	}
-	switch {
-	case !exact || amount <= 0 || amount > maxPayPalAmount:
-		return fmt.Errorf("%w: amount is not possible for this payment", errControl)
-	case refund && amount > left, !refund && amount < capture.refunded:
-		return fmt.Errorf("%w: more would be refunded than captured", errControl)
-	case refund:
-		a.addRefund(capture, amount, now)
-	default: // another amount
-		capture.order.amount, capture.amount = amount, amount
-	}
-	return nil
-}
-
-func (a *paypalAPI) plantCharge(d divergence, now time.Time) (Charge, error) {
-	currency, known := paypalCurrencies[d.Currency]
-	if !known {
-		return Charge{}, fmt.Errorf("%w: currency %q is not one that PayPal takes", errControl, d.Currency)
-	}
-	amount, exact := currency.fromISO(d.Amount)
-	if !exact || amount <= 0 || amount > maxPayPalAmount {
-		return Charge{}, fmt.Errorf("%w: amount is not one that PayPal takes in %s", errControl, d.Currency)
-	}
-	return a.ledgerEntry(a.dashboardPayment(&paypalOrder{amount: amount, currency: d.Currency, customID: d.Reference}, now)), nil
-}
-
-// divergent finds the order that a divergence names; naming none means the newest captured one.
-func (a *paypalAPI) divergent(d divergence) *paypalOrder {
-	named := a.store.orderOf(d.ID)
-	for _, order := range slices.Backward(a.store.orders) {
-		fits := (d.ID == "" || order == named) && (d.Identifier == "" || order.identifier == d.Identifier) &&
-			(d.Reference == "" || order.reference() == d.Reference)
-		if fits && order.paid() != nil && order.paid().taken() {
-			return order
-		}
-	}
-	return nil
-}
-
-// dashboardPayment is a captured payment that no API call made.
-func (a *paypalAPI) dashboardPayment(order *paypalOrder, now time.Time) *paypalOrder {
-	order.id, order.created, order.intent = paypalID(), now, intentCapture
-	order.become(paypalCompleted, now)
-	a.store.orders = append(a.store.orders, order)
-	a.store.orderByID[order.id] = order
-	capture := a.addCapture(order, order.amount, now)
-	capture.status, capture.changed, capture.final, capture.invoiceID = paypalCompleted, now, true, order.invoiceID
-	return order
 }

@@ -81,6 +81,7 @@ func (a *paypalAPI) concludeCapture(capture *paypalCapture, status, reason strin
 		a.server.settleLater(a.settleDue)
 	case status == paypalCompleted:
 		a.payInvoice(capture.order)
+		capture.booked = now
 	case waited: // a review or an eCheck that failed
 		event = "PAYMENT.CAPTURE.DENIED"
 	default:
@@ -266,11 +267,13 @@ func (a *paypalAPI) refundCapture(c paypalCall) (paypalResult, *paypalError) {
 
 // refundable is how much is to be given back; nil asks for all that is left.
 func (c *paypalCapture) refundable(wanted *paypalMoney) (amount int64, refusal *paypalError) {
-	left := c.amount - c.refunded
+	left := c.left()
 	switch {
 	case c.status == paypalPending:
 		return 0, unprocessable("PENDING_CAPTURE", "")
 	case !c.taken():
+		return 0, unprocessable("REFUND_NOT_ALLOWED", "")
+	case c.chargeback.amount > 0 && left == 0:
 		return 0, unprocessable("REFUND_NOT_ALLOWED", "")
 	case left == 0:
 		return 0, unprocessable("CAPTURE_FULLY_REFUNDED", "")
@@ -299,6 +302,9 @@ func (a *paypalAPI) addRefund(capture *paypalCapture, amount int64, now time.Tim
 	return refund
 }
 
+// left is what can still be given back.
+func (c *paypalCapture) left() int64 { return c.amount - c.refunded - c.chargeback.amount }
+
 func (c *paypalCapture) giveBack(amount int64, now time.Time) {
 	c.refunded += amount
 	c.changed = now
@@ -320,6 +326,8 @@ func (a *paypalAPI) concludeRefund(refund *paypalRefund, status string, now time
 	refund.status, refund.changed = status, now
 	event := "PAYMENT.CAPTURE.REFUNDED"
 	switch status {
+	case paypalCompleted:
+		refund.booked = now
 	case paypalPending:
 		event = "PAYMENT.REFUND.PENDING"
 		a.store.live = append(a.store.live, func(now time.Time) bool { return a.refreshRefund(refund, now) })

@@ -77,6 +77,16 @@ type paypalCapture struct {
 	note             string
 	final            bool
 	refunds          []*paypalRefund
+	booked           time.Time // when its money came onto the balance; zero before
+	chargeback       paypalChargeback
+	settled          settled
+}
+
+// paypalChargeback is money that the customer's bank took back, for good; zero when it took none.
+type paypalChargeback struct {
+	id, feeID string
+	at        time.Time
+	amount    int64
 }
 
 type paypalRefund struct {
@@ -86,6 +96,7 @@ type paypalRefund struct {
 	status                    string
 	amount                    int64
 	invoiceID, customID, note string
+	booked                    time.Time // when its money left the balance; zero before
 }
 
 // paypalStore is all that the simulated account holds.

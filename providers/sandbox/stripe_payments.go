@@ -250,6 +250,9 @@ func (p *stripePayment) ledgerEntry(calls int) Charge {
 				entry.Refunded += currency.iso(refund.amount)
 			}
 		}
+		if charge.dispute != nil {
+			entry.ChargedBack += currency.iso(charge.dispute.amount)
+		}
 	}
 	return entry
 }

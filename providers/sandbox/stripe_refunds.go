@@ -1,6 +1,9 @@
 package sandbox
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 func checkRefund(c stripeCall) *stripeError {
 	intent, charge := c.params.text(objectPaymentIntent), c.params.text(objectCharge)
@@ -30,6 +33,8 @@ func (a *stripeAPI) createRefund(c stripeCall) (any, *stripeError) {
 		amount = left
 	}
 	switch {
+	case charge.dispute != nil:
+		return nil, invalid("charge_disputed", "", "Charge %s has been charged back; cannot issue a refund.", charge.id)
 	case left == 0:
 		return nil, invalid("charge_already_refunded", "", "Charge %s has already been refunded.", charge.id)
 	case amount > left && charge.refunded == 0:
@@ -105,11 +110,11 @@ func (a *stripeAPI) retrieveCharge(c stripeCall) (any, *stripeError) {
 }
 
 // conclude ends a refund that is pending, or lets one fail that had succeeded: banks send money back for 30 days.
-func (r *stripeRefund) conclude(succeeded bool) {
+func (r *stripeRefund) conclude(succeeded bool, now time.Time) {
 	if succeeded {
 		r.status = statusSucceeded
 		return
 	}
-	r.status, r.failure = statusFailed, "expired_or_canceled_card"
+	r.status, r.failure, r.failed = statusFailed, "expired_or_canceled_card", now
 	r.charge.refunded -= r.amount
 }

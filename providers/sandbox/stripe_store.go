@@ -93,6 +93,15 @@ type stripeCharge struct {
 	failure  *stripeError
 	refunds  []*stripeRefund
 	booked   time.Time // when the money that was captured came onto the balance; zero before
+	dispute  *stripeDispute
+	settled  settled
+}
+
+// stripeDispute is money that the customer's bank took back, for good.
+type stripeDispute struct {
+	id     string
+	at     time.Time
+	amount int64
 }
 
 type stripeRefund struct {
@@ -103,6 +112,7 @@ type stripeRefund struct {
 	status   string
 	reason   string
 	failure  string
+	failed   time.Time // when the bank sent it back; zero while it has not
 	metadata metadata
 }
 
