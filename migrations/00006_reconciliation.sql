@@ -48,8 +48,9 @@ CREATE TABLE reconciliation_scope (
     PRIMARY KEY (account_id, order_id)
 );
 CREATE TABLE reconciliation_unclaimed (
-    provider  text COLLATE "C" NOT NULL,
-    reference text COLLATE "C" NOT NULL,
+    provider  text    COLLATE "C" NOT NULL,
+    reference text    COLLATE "C" NOT NULL,
+    claimed   boolean NOT NULL, -- by now: a finding about it is open still
     PRIMARY KEY (provider, reference)
 );
 
@@ -145,7 +146,7 @@ CREATE INDEX saga_steps_by_start ON saga_steps USING brin (started_at) WITH (aut
 CREATE INDEX reservations_held ON reservations (account_id, saga_key) WHERE status = 'held';
 CREATE INDEX webhook_events_of_payment ON webhook_events (provider, payment_reference) WHERE status IN ('waiting', 'parked');
 CREATE INDEX webhook_events_of_call ON webhook_events (provider, sub_key) WHERE status IN ('waiting', 'parked');
-CREATE INDEX webhook_events_by_time ON webhook_events USING brin (occurred_at) WITH (autosummarize = on);
+CREATE INDEX webhook_events_by_time ON webhook_events USING brin (received_at) WITH (autosummarize = on);
 
 -- A finding is of a saga, which waits for a person then, or of reconciliation. Of a finding that no saga is about, the account is empty
 -- unless somebody answers for it.

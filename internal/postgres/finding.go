@@ -106,6 +106,18 @@ const (
 	sideThere = "there"
 )
 
+func (s *Store) sealFacts(side string, of *reconcile.Finding, facts reconcile.Facts) ([]byte, error) {
+	plain, err := json.Marshal(facts)
+	if err != nil {
+		return nil, fmt.Errorf("encode facts: %w", err)
+	}
+	sealed, err := s.ring.Seal(plain, factsContext(side, of))
+	if err != nil {
+		return nil, fmt.Errorf("seal facts: %w", err)
+	}
+	return sealed, nil
+}
+
 func (s *Store) openFacts(side string, of *reconcile.Finding, sealed []byte) (facts reconcile.Facts, err error) {
 	if sealed == nil {
 		return facts, nil

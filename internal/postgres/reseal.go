@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"paysaga/internal/seal"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -23,10 +24,14 @@ const (
 	SealedActions Sealed = "next actions"
 	SealedData    Sealed = "payment data"
 	SealedDetails Sealed = "step details"
+	SealedHere    Sealed = "findings here"
+	SealedThere   Sealed = "findings there"
 )
 
 // AllSealed lists the columns.
-func AllSealed() []Sealed { return []Sealed{SealedAnswers, SealedActions, SealedData, SealedDetails} }
+func AllSealed() []Sealed {
+	return []Sealed{SealedAnswers, SealedActions, SealedData, SealedDetails, SealedHere, SealedThere}
+}
 
 // column is what SQL needs to know about a Sealed.
 type column struct {
@@ -60,6 +65,10 @@ func columnOf(kind Sealed) (column, error) {
 		return ordersColumn("payment_data", dataContext), nil
 	case SealedDetails:
 		return detailsColumn(), nil
+	case SealedHere:
+		return factsColumn(sideHere), nil
+	case SealedThere:
+		return factsColumn(sideThere), nil
 	}
 	return column{}, errUnknownColumn
 }
@@ -159,6 +168,34 @@ func detailsColumn() column {
 		},
 		name: func(place, _ []string) string {
 			return "saga_steps.details: account " + place[0] + ", saga " + strings.Join(place[1:], " ")
+		},
+	}
+}
+
+func factsColumn(side string) column {
+	return column{
+		table: "findings",
+		first: []string{noUUID},
+		page: `
+			SELECT ARRAY[id::text], ARRAY[account_id, COALESCE(saga_key, '` + noUUID + `')::text, kind, provider, reference], ` + side + ` AS sealed
+			FROM findings WHERE id > $1::text::uuid ORDER BY id`,
+		replace: `
+			WITH free AS (
+				SELECT f.account_id, f.id, n.new FROM unnest($1::text[], $2::bytea[], $3::bytea[]) AS n (id, old, new)
+				JOIN findings f ON f.id = n.id::uuid AND f.` + side + ` = n.old
+				FOR NO KEY UPDATE OF f SKIP LOCKED)
+			UPDATE findings f SET ` + side + ` = free.new FROM free WHERE f.account_id = free.account_id AND f.id = free.id`,
+		context: func(_, more []string) ([]byte, error) {
+			sagaKey, err := uuid.Parse(more[1])
+			if err != nil {
+				return nil, fmt.Errorf("read a saga's key: %w", err)
+			}
+			return factsContext(side, &reconcile.Finding{
+				AccountID: more[0], SagaKey: sagaKey, Kind: reconcile.Kind(more[2]), Provider: more[3], Reference: more[4],
+			}), nil
+		},
+		name: func(place, more []string) string {
+			return fmt.Sprintf("findings.%s: account %s, id %s", side, more[0], place[0])
 		},
 	}
 }

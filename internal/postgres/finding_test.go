@@ -1,0 +1,370 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+	"paysaga/reconcile"
+	"paysaga/saga"
+)
+
+func TestFindingsAreKeptOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	first := b.reconcile()
+	found := ofOrder(order, reconcile.AmountMismatch)
+	if counts := b.judge(first, []saga.Saga{order}, found); counts != (reconcile.Counts{Opened: 1}) {
+		t.Errorf("at first: %+v", counts)
+	}
+	kept := b.onlyFinding()
+	want := reconcile.Kept{
+		Open: reconcile.Open{Finding: found}, FoundBy: reconcile.ByReconciliation, State: reconcile.FindingOpen, Run: first.ID,
+	}
+	timeless := cmpopts.IgnoreFields(reconcile.Open{}, "ID", "FirstSeen", "LastSeen")
+	if diff := cmp.Diff(want, kept, timeless); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	b.wantNowhere("secret status")
+	b.end(first)
+
+	second := b.reconcile()
+	found.Severity, found.There.Amount = reconcile.High, 800
+	if counts := b.judge(second, []saga.Saga{order}, found); counts != (reconcile.Counts{SeenAgain: 1}) {
+		t.Errorf("again: %+v", counts)
+	}
+	again := b.onlyFinding()
+	if again.ID != kept.ID || !again.FirstSeen.Equal(kept.FirstSeen) || !again.LastSeen.After(kept.LastSeen) || again.Run != second.ID ||
+		again.There.Amount != 800 || again.Severity != reconcile.High {
+		t.Errorf("seen again: %+v; it was %+v", again, kept)
+	}
+
+	if counts := b.judge(second, []saga.Saga{order}); counts != (reconcile.Counts{Healed: 1}) {
+		t.Errorf("gone: %+v", counts)
+	}
+	if healed := b.onlyFinding(); healed.State != reconcile.FindingResolved || healed.Resolution != reconcile.ResolutionHealed {
+		t.Errorf("healed: %+v", healed)
+	}
+	if counts := b.judge(second, []saga.Saga{order}, found); counts != (reconcile.Counts{Opened: 1}) {
+		t.Errorf("back: %+v", counts)
+	}
+}
+
+// Nothing heals but what was looked at.
+func TestFindingsElsewhereStay(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	one, other := b.paid("one", "pay_1"), b.paid("other", "pay_2")
+	run := b.reconcile()
+	b.judge(run, []saga.Saga{one, other}, ofOrder(one, reconcile.AmountMismatch), ofOrder(one, reconcile.StatusMismatch),
+		ofOrder(other, reconcile.AmountMismatch), ofNobody("pay_8"), ofNobody("pay_9"))
+	if counts := b.judge(run, []saga.Saga{one}, ofOrder(one, reconcile.StatusMismatch)); counts != (reconcile.Counts{SeenAgain: 1, Healed: 1}) {
+		t.Errorf("after one order: %+v", counts)
+	}
+	counts, err := b.store.PutFindings(b.ctx, run, reconcile.Judged{
+		Unclaimed: []reconcile.Provided{{Provider: "fake", Reference: "pay_8"}, {Provider: "other", Reference: "pay_9"}},
+	})
+	if err != nil || counts != (reconcile.Counts{Healed: 1}) {
+		t.Errorf("after what belongs to no order: %+v, %v", counts, err)
+	}
+	open, err := b.store.ReadFindings(b.ctx, reconcile.FindingFilter{State: reconcile.FindingOpen, Limit: 9})
+	if err != nil || len(open) != 3 {
+		t.Errorf("%d are open, %v", len(open), err)
+	}
+}
+
+// A finding that is told twice in a batch is one, and one about nobody's payment is the same in whoever's name it comes.
+func TestIdentityOfFindings(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	run := b.reconcile()
+	milder := ofOrder(order, reconcile.AmountMismatch)
+	milder.Severity, milder.SagaKey = reconcile.Low, uuid.Nil // the order tells the saga
+	counts := b.judge(run, []saga.Saga{order}, milder, ofOrder(order, reconcile.AmountMismatch), ofNobody("pay_9"))
+	if counts != (reconcile.Counts{Opened: 2}) {
+		t.Errorf("at first: %+v", counts)
+	}
+	claimed := ofNobody("pay_9")
+	claimed.AccountID = account
+	if counts := b.judge(run, nil, claimed); counts != (reconcile.Counts{SeenAgain: 1}) {
+		t.Errorf("in a name: %+v", counts)
+	}
+	if n := b.count(`SELECT count(*) FROM findings WHERE severity = 'critical' AND saga_key = $1
+		OR severity = 'high' AND saga_key IS NULL AND account_id = $2`, order.Key, account); n != 2 {
+		t.Errorf("%d findings are as they should be", n)
+	}
+	found, err := b.store.ReadFindings(b.ctx, reconcile.FindingFilter{Provider: "fake", Kind: reconcile.MissingLocally, Limit: 2})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d findings, %v", len(found), err)
+	}
+	if kept := b.readFinding(found[0].ID); kept.There.Amount != 500 {
+		t.Errorf("its facts are %+v", kept.There)
+	}
+}
+
+// What a saga waits because of is the saga's, whoever came upon it first, and stays until somebody decides about that.
+func TestFindingsOfASagaInReview(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.begin("order")
+	run := b.reconcile()
+	kind := reconcile.Kind(saga.FindingUnexpectedOutcome)
+	b.judge(run, []saga.Saga{order}, ofOrder(order, kind))
+	before := b.onlyFinding()
+	if _, err := b.store.IgnoreFinding(b.ctx, account, before.ID, reconcile.Note{Actor: "a", Reason: "r", Until: b.now().Add(time.Hour)}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	change := b.outcome(order, saga.CallCharge, unknown)
+	change.After.State, change.Pause, change.Release = saga.NeedsReview, 0, true
+	change.Finding = &saga.Finding{Kind: string(kind), Detail: "The saga's own words."}
+	b.apply(change)
+	taken := b.onlyFinding()
+	if taken.ID != before.ID || taken.FoundBy != reconcile.BySaga || taken.Detail != "The saga's own words." || taken.Severity != before.Severity ||
+		!cmp.Equal(taken.Here, before.Here) || taken.State != reconcile.FindingOpen {
+		t.Errorf("it is %+v; it was %+v", taken, before)
+	}
+
+	// Another one that reconciliation finds beside it stays as well, while the saga waits.
+	beside := ofOrder(order, reconcile.StatusMismatch)
+	b.judge(run, []saga.Saga{order}, beside)
+	if counts := b.judge(run, []saga.Saga{order}); counts != (reconcile.Counts{}) {
+		t.Errorf("while it waits: %+v", counts)
+	}
+	again := ofOrder(order, kind)
+	again.There.Amount = 77
+	if counts := b.judge(run, []saga.Saga{order}, again); counts != (reconcile.Counts{SeenAgain: 1}) {
+		t.Errorf("seen again: %+v", counts)
+	}
+	if kept := b.readFinding(taken.ID); kept.There.Amount != 77 || kept.Detail != taken.Detail || kept.FoundBy != reconcile.BySaga {
+		t.Errorf("seen again it is %+v", kept)
+	}
+	b.must(b.store.PutRepair(b.ctx, run, taken.ID, true, "It was stopped for a person."))
+	if kept := b.readFinding(taken.ID); kept.State != reconcile.FindingOpen || kept.Note != "It was stopped for a person." {
+		t.Errorf("after a repair: %+v", kept)
+	}
+	if _, err := b.store.ResolveFinding(b.ctx, account, taken.ID, reconcile.Note{Actor: "a", Reason: "r"}, nil, nil); !errors.Is(err, reconcile.ErrFindingInReview) {
+		t.Errorf("resolved beside the saga: %v", err)
+	}
+}
+
+// What a person accepted as it is stays resolved, until something about it changes.
+func TestAcceptedFindings(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	run := b.reconcile()
+	all := []reconcile.Finding{ofOrder(order, reconcile.AmountMismatch), ofNobody("pay_9")}
+	b.judge(run, []saga.Saga{order}, all...)
+	found, err := b.store.ReadFindings(b.ctx, reconcile.FindingFilter{Limit: 9})
+	b.must(err)
+	for _, kept := range found {
+		if _, err := b.store.ResolveFinding(b.ctx, "", kept.ID, reconcile.Note{Actor: "a", Reason: "as agreed"}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if counts := b.judge(run, []saga.Saga{order}, all...); counts != (reconcile.Counts{}) {
+		t.Errorf("nothing has changed, and came %+v", counts)
+	}
+	all[0].There.Amount, all[1].There.Amount = 1, 1
+	if counts := b.judge(run, []saga.Saga{order}, all...); counts != (reconcile.Counts{Opened: 2}) {
+		t.Errorf("both have changed, and came %+v", counts)
+	}
+}
+
+func TestResolveAndIgnore(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	run := b.reconcile()
+	b.judge(run, []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch))
+	id := b.onlyFinding().ID
+	ignored := reconcile.Note{Actor: "user a", Reason: "after the holiday", Until: b.now().Add(time.Hour)}
+	resolved := reconcile.Note{Actor: "user b", Reason: "paid by hand"}
+
+	for range 2 {
+		kept, err := b.store.IgnoreFinding(b.ctx, account, id, ignored, nil, nil)
+		if err != nil || kept.State != reconcile.FindingIgnored || kept.Reason != ignored.Reason || kept.ResolvedBy != ignored.Actor {
+			t.Errorf("ignored: %+v, %v", kept, err)
+		}
+	}
+	b.judge(run, []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch))
+	if kept := b.onlyFinding(); kept.State != reconcile.FindingIgnored {
+		t.Errorf("found again it is %s", kept.State)
+	}
+	if repairs, err := b.store.NextRepairs(b.ctx, run, uuid.Nil, 9); err != nil || len(repairs) != 0 {
+		t.Errorf("to be mended: %v, %v", repairs, err)
+	}
+	b.exec(`UPDATE findings SET ignored_until = now()`)
+	if kept := b.onlyFinding(); kept.State != reconcile.FindingOpen {
+		t.Errorf("when the time is over it is %s", kept.State)
+	}
+	for range 2 {
+		kept, err := b.store.ResolveFinding(b.ctx, account, id, resolved, nil, nil)
+		if err != nil || kept.State != reconcile.FindingResolved || kept.Resolution != reconcile.ResolutionByPerson || kept.Reason != resolved.Reason ||
+			kept.Here.Amount != 1200 {
+			t.Errorf("resolved: %+v, %v", kept, err)
+		}
+	}
+	if _, err := b.store.IgnoreFinding(b.ctx, account, id, ignored, nil, nil); !errors.Is(err, reconcile.ErrFindingResolved) {
+		t.Errorf("ignored when it is over: %v", err)
+	}
+	for action, note := range map[string]reconcile.Note{"finding.ignored": ignored, "finding.resolved": resolved} {
+		if n := b.count(`SELECT count(*) FROM audit_log WHERE account_id = $1 AND subject = $2 AND action = $3 AND actor = $4 AND reason = $5`,
+			account, id.String(), action, note.Actor, note.Reason); n != 1 {
+			t.Errorf("%d entries %s", n, action)
+		}
+	}
+	if _, err := b.store.ResolveFinding(b.ctx, "shop2", id, resolved, nil, nil); !errors.Is(err, saga.ErrNotFound) {
+		t.Errorf("another account's: %v", err)
+	}
+	if _, err := b.store.ReadFinding(b.ctx, "shop2", id); !errors.Is(err, saga.ErrNotFound) {
+		t.Errorf("another account's is read: %v", err)
+	}
+}
+
+// A request's answer is stored with what it did, or nothing is.
+func TestResolveUnderAKey(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	b.judge(b.reconcile(), []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch))
+	id, note := b.onlyFinding().ID, reconcile.Note{Actor: "a", Reason: "r"}
+	answer := func(kept reconcile.Kept) (saga.Answer, error) {
+		return saga.Answer{Status: 200, Headers: map[string]string{}, Body: []byte(kept.State)}, nil
+	}
+	lost := b.claimKey(0)
+	b.takeKey(lost)
+	if _, err := b.store.ResolveFinding(b.ctx, account, id, note, &lost, answer); !errors.Is(err, saga.ErrLeaseLost) {
+		t.Errorf("without the key: %v", err)
+	}
+	if kept := b.onlyFinding(); kept.State != reconcile.FindingOpen {
+		t.Errorf("without the key it was %s", kept.State)
+	}
+	held := b.holding("another")
+	if _, err := b.store.ResolveFinding(b.ctx, account, id, note, &held, answer); err != nil || !held.Answered {
+		t.Errorf("with the key: %v, answered %t", err, held.Answered)
+	}
+	if record, _ := b.record(held); string(record.Answer.Body) != "resolved" {
+		t.Errorf("the key's record is %+v", record)
+	}
+}
+
+func TestRepairs(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	orders := []saga.Saga{b.paid("a", "pay_1"), b.paid("b", "pay_2"), b.paid("c", "pay_3")}
+	earlier := b.reconcile()
+	b.judge(earlier, orders[:1], ofOrder(orders[0], reconcile.AmountMismatch))
+	b.end(earlier)
+	run := b.reconcile()
+	b.judge(run, orders[1:], ofOrder(orders[1], reconcile.AmountMismatch), ofOrder(orders[2], reconcile.AmountMismatch))
+	var ids []uuid.UUID
+	for after := uuid.Nil; ; {
+		page, err := b.store.NextRepairs(b.ctx, run, after, 1)
+		b.must(err)
+		if len(page) == 0 {
+			break
+		}
+		after = page[0].ID
+		ids = append(ids, after)
+		if page[0].Here.Amount != 1200 || page[0].Repair != reconcile.RepairComplete {
+			t.Errorf("to be mended: %+v", page[0])
+		}
+	}
+	if len(ids) != 2 {
+		t.Fatalf("%d findings of the run, want 2", len(ids))
+	}
+	b.must(b.store.PutRepair(b.ctx, run, ids[0], true, "The saga was brought on."))
+	b.must(b.store.PutRepair(b.ctx, run, ids[1], false, "The provider was not there."))
+	if kept := b.readFinding(ids[0]); kept.Resolution != reconcile.ResolutionRepaired || kept.Note != "The saga was brought on." {
+		t.Errorf("mended: %+v", kept)
+	}
+	if kept := b.readFinding(ids[1]); kept.State != reconcile.FindingOpen || kept.Note != "The provider was not there." {
+		t.Errorf("not mended: %+v", kept)
+	}
+}
+
+func TestFilterFindings(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	b.judge(b.reconcile(), []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch), ofNobody("pay_9"))
+	parked := b.apply(b.outcome(b.begin("parked"), saga.CallCharge, providers.Outcome{Kind: providers.Succeeded, Reference: "pay_2", Money: providers.Money{Amount: 1, Currency: "EUR"}}))
+	if parked.State != saga.NeedsReview {
+		t.Fatalf("the saga is %s", parked.State)
+	}
+	for name, test := range map[string]struct {
+		filter reconcile.FindingFilter
+		want   int
+	}{
+		"all":           {reconcile.FindingFilter{}, 3},
+		"an account's":  {reconcile.FindingFilter{AccountID: account}, 2},
+		"another's":     {reconcile.FindingFilter{AccountID: "shop2"}, 0},
+		"of a kind":     {reconcile.FindingFilter{Kind: reconcile.MissingLocally}, 1},
+		"severe":        {reconcile.FindingFilter{Severity: reconcile.Critical}, 1},
+		"at a provider": {reconcile.FindingFilter{Provider: "fake"}, 3},
+		"of a saga":     {reconcile.FindingFilter{FoundBy: reconcile.BySaga}, 1},
+		"resolved":      {reconcile.FindingFilter{State: reconcile.FindingResolved}, 0},
+		"open":          {reconcile.FindingFilter{State: reconcile.FindingOpen}, 3},
+	} {
+		test.filter.Limit = 1
+		seen := map[uuid.UUID]bool{}
+		for {
+			page, err := b.store.ReadFindings(b.ctx, test.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			seen[page[0].ID] = true
+			test.filter.Before = &saga.FindingPlace{CreatedAt: page[0].FirstSeen, ID: page[0].ID}
+		}
+		if len(seen) != test.want {
+			t.Errorf("%s: %d findings, want %d", name, len(seen), test.want)
+		}
+	}
+	figures, err := b.store.ReadFindingFigures(b.ctx)
+	if err != nil || len(figures.Open) != 3 || figures.Oldest <= 0 || figures.AtStake["EUR"] != 300 || len(figures.LastSuccess) != 0 {
+		t.Errorf("figures %+v, %v", figures, err)
+	}
+}
+
+func TestFiguresOfRuns(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	run := b.reconcile()
+	b.end(run)
+	figures, err := b.store.ReadFindingFigures(b.ctx)
+	if err != nil || figures.LastSuccess["fake"].IsZero() || figures.Oldest != 0 || len(figures.Open) != 0 {
+		t.Errorf("figures %+v, %v", figures, err)
+	}
+}
+
+func TestSummaryOfADay(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	b.judge(b.reconcile(), []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch), ofOrder(order, reconcile.StatusMismatch))
+	for turn, want := range []int{2, 0} { // one for each account
+		if written, err := b.store.PutSummary(b.ctx); err != nil || written != want {
+			t.Errorf("turn %d: %d, %v; want %d", turn, written, err, want)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM outbox_events WHERE account_id = $1 AND type = 'reconciliation.summary' AND order_id IS NULL
+		AND data #>> '{open}' = '2' AND data #>> '{at_stake,EUR}' = '600' AND data #>> '{by_severity,critical}' = '2'
+		AND data #>> '{by_kind,status_mismatch}' = '1'`, account); n != 1 {
+		t.Errorf("%d summaries tell what is open", n)
+	}
+	b.exec(`UPDATE outbox_events SET data = jsonb_set(data, '{day}', '"2026-01-01"') WHERE order_id IS NULL`)
+	if written, err := b.store.PutSummary(b.ctx); err != nil || written != 2 {
+		t.Errorf("the next day: %d, %v", written, err)
+	}
+}

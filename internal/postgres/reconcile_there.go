@@ -1,0 +1,279 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"paysaga/reconcile"
+)
+
+// toldOfColumns and lineOfColumns are what is read of a transaction and of a settlement line, behind a place.
+const (
+	toldOfColumns = `provider, kind, reference, payment, sub_key, saga_key, status, amount, currency, refunded, fee, fee_currency, made_at, told_at`
+	lineOfColumns = `
+		provider, number, id, kind, payment, reference, sub_key, gross, fee, net, currency, original_amount, original_currency, payout, booked_at`
+)
+
+func toldFields(place any, t *reconcile.Told) []any {
+	return []any{
+		place, &t.Provider, &t.Kind, &t.Reference, &t.Payment, &t.Key, &t.SagaKey, &t.Status, &t.Money.Amount, &t.Money.Currency, &t.Refunded,
+		&t.Fee, &t.FeeCurrency, &t.At, &t.ToldAt,
+	}
+}
+
+func lineFields(place any, l *reconcile.Settlement) []any {
+	return []any{
+		place, &l.Provider, &l.Number, &l.ID, &l.Kind, &l.Payment, &l.Reference, &l.Key, &l.Gross, &l.Fee, &l.Net, &l.Currency,
+		&l.Original.Amount, &l.Original.Currency, &l.Payout, &l.BookedAt,
+	}
+}
+
+// theirTransactions are what bears the key of a saga of a pair, or is, or belongs to, something that its steps know; and with it what
+// belongs to one of these: the refund of a capture that nobody here asked for.
+const theirTransactions = `
+	WITH own AS (SELECT * FROM unnest($1::int[], $2::uuid[]) AS o (place, key)),
+	known AS (SELECT * FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, provider, reference)),
+	first AS (
+		SELECT own.place, t.* FROM own JOIN provider_transactions t ON t.named_saga = own.key
+		UNION SELECT known.place, t.* FROM known
+			JOIN provider_transactions t ON t.provider = known.provider AND t.payment = known.reference AND t.payment <> ''
+		UNION SELECT known.place, t.* FROM known
+			JOIN provider_transactions t ON t.provider = known.provider AND t.reference = known.reference
+	), hop AS (
+		(SELECT place, provider, reference FROM first UNION SELECT place, provider, payment FROM first WHERE payment <> '')
+		EXCEPT SELECT place, provider, reference FROM known
+	), everything AS (
+		SELECT * FROM first
+		UNION SELECT hop.place, t.* FROM hop
+			JOIN provider_transactions t ON t.provider = hop.provider AND t.payment = hop.reference AND t.payment <> ''
+		UNION SELECT hop.place, t.* FROM hop JOIN provider_transactions t ON t.provider = hop.provider AND t.reference = hop.reference)
+	SELECT place, ` + toldOfColumns + ` FROM everything ORDER BY made_at, reference, kind`
+
+const theirLines = `
+	WITH own AS (SELECT * FROM unnest($1::int[], $2::uuid[]) AS o (place, key)),
+	known AS (SELECT * FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, provider, reference)),
+	everything AS (
+		SELECT own.place, l.* FROM own JOIN settlement_lines l ON l.named_saga = own.key
+		UNION SELECT known.place, l.* FROM known
+			JOIN settlement_lines l ON l.provider = known.provider AND l.payment = known.reference AND l.payment <> ''
+		UNION SELECT known.place, l.* FROM known
+			JOIN settlement_lines l ON l.provider = known.provider AND l.reference = known.reference AND l.reference <> '')
+	SELECT place, ` + lineOfColumns + ` FROM everything ORDER BY booked_at, id`
+
+const theirNotices = `
+	WITH own AS (SELECT * FROM unnest($1::int[], $2::uuid[], $6::text[]) AS o (place, key, account_id)),
+	known AS (SELECT * FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, provider, reference)),
+	called AS (SELECT * FROM unnest($7::int[], $8::text[], $9::text[]) AS c (place, provider, sub_key)),
+	everything AS (
+		SELECT own.place, e.provider, e.event_id, e.status, e.received_at FROM own
+			JOIN webhook_events e ON e.account_id = own.account_id AND e.saga_key = own.key WHERE e.status IN ('waiting', 'parked')
+		UNION SELECT known.place, e.provider, e.event_id, e.status, e.received_at FROM known
+			JOIN webhook_events e ON e.provider = known.provider AND e.payment_reference = known.reference
+			WHERE e.status IN ('waiting', 'parked')
+		UNION SELECT called.place, e.provider, e.event_id, e.status, e.received_at FROM called
+			JOIN webhook_events e ON e.provider = called.provider AND e.sub_key = called.sub_key WHERE e.status IN ('waiting', 'parked'))
+	SELECT place, provider, event_id, status = 'parked', received_at FROM everything ORDER BY received_at, event_id`
+
+// readTheirs adds what the providers tell of a batch's payments.
+func (s *Store) readTheirs(ctx context.Context, b *pairBatch, accounts []string) error {
+	batch := &pgx.Batch{}
+	batch.Queue(theirTransactions, b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references).Query(func(rows pgx.Rows) error {
+		var place int
+		var told reconcile.Told
+		_, err := pgx.ForEachRow(rows, toldFields(&place, &told), func() error {
+			b.pairs[place].There = append(b.pairs[place].There, told)
+			return nil
+		})
+		return err //nolint:wrapcheck // wrapped below
+	})
+	if err := s.send(ctx, batch); err != nil {
+		return fmt.Errorf("read transactions: %w", err)
+	}
+	for place := range b.pairs {
+		for _, told := range b.pairs[place].There {
+			b.addReference(place, told.Provider, told.Reference)
+			b.addReference(place, told.Provider, told.Payment)
+		}
+	}
+	batch = &pgx.Batch{}
+	b.queueLines(batch)
+	b.queueNotices(batch, accounts)
+	if err := s.send(ctx, batch); err != nil {
+		return fmt.Errorf("read settlement lines and events: %w", err)
+	}
+	return nil
+}
+
+func (b *pairBatch) queueLines(batch *pgx.Batch) {
+	batch.Queue(theirLines, b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references).Query(func(rows pgx.Rows) error {
+		var place int
+		var line reconcile.Settlement
+		_, err := pgx.ForEachRow(rows, lineFields(&place, &line), func() error {
+			line.BookedAt = line.BookedAt.UTC()
+			b.pairs[place].Settled = append(b.pairs[place].Settled, line)
+			return nil
+		})
+		return err //nolint:wrapcheck // wrapped by readTheirs
+	})
+}
+
+func (b *pairBatch) queueNotices(batch *pgx.Batch, accounts []string) {
+	accountsOf := make([]string, len(b.sagas))
+	for i, place := range b.sagaPlaces {
+		accountsOf[i] = accounts[place]
+	}
+	var places []int
+	var ofProviders, keys []string
+	for place, steps := range b.steps {
+		for _, t := range steps {
+			places, ofProviders, keys = append(places, place), append(ofProviders, t.Provider), append(keys, string(t.SubKey))
+		}
+	}
+	batch.Queue(theirNotices, b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references, accountsOf, places, ofProviders, keys).Query(func(rows pgx.Rows) error {
+		var place int
+		var notice reconcile.Notice
+		_, err := pgx.ForEachRow(rows, []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt}, func() error {
+			b.pairs[place].Notices = append(b.pairs[place].Notices, notice)
+			return nil
+		})
+		return err //nolint:wrapcheck // wrapped by readTheirs
+	})
+}
+
+// claimed tells that a payment of ours is about a row of the providers' side.
+func claimed(row string) string {
+	return `(EXISTS (SELECT FROM ` + ofSaga + ` JOIN saga_steps s ON s.sub_key = ` + row + `.named_saga || first.step AND s.provider <> '')
+		OR EXISTS (SELECT FROM saga_steps s WHERE s.sub_key = ` + row + `.sub_key AND s.provider <> '')
+		OR EXISTS (SELECT FROM saga_steps s WHERE s.provider = ` + row + `.provider AND s.provider_reference = ` + row + `.payment
+			AND s.provider_reference <> '')
+		OR EXISTS (SELECT FROM saga_steps s WHERE s.provider = ` + row + `.provider AND s.provider_reference = ` + row + `.reference
+			AND s.provider_reference <> ''))`
+}
+
+// aboutIt are the rows of the providers' side that are, or belong to, the thing u.
+const aboutIt = `
+	SELECT provider, payment, reference, named_saga, sub_key FROM provider_transactions t
+		WHERE t.provider = u.provider AND t.payment = u.reference AND t.payment <> ''
+	UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM provider_transactions t
+		WHERE t.provider = u.provider AND t.reference = u.reference
+	UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM settlement_lines l
+		WHERE l.provider = u.provider AND l.payment = u.reference AND l.payment <> ''
+	UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM settlement_lines l
+		WHERE l.provider = u.provider AND l.reference = u.reference AND l.reference <> ''`
+
+// fillUnclaimed writes down what is left over at the providers, as fillScope does the payments. The conditions are one by one, so that each
+// can be a join of whole tables: of what a run was told, most is claimed by the first.
+func (s *Store) fillUnclaimed(ctx context.Context, run uuid.UUID, ofProviders []string, anew bool) error {
+	isFilled, err := s.isFilled(ctx, `unclaimed_of`, run)
+	if err != nil || isFilled && !anew {
+		return err
+	}
+	batch := longBatch()
+	batch.Queue(`TRUNCATE reconciliation_unclaimed`)
+	batch.Queue(`
+		WITH told AS (
+			SELECT provider, payment, reference, named_saga, sub_key FROM provider_transactions WHERE run_id = $1
+			UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM settlement_lines
+				WHERE file_id = (SELECT statement_id FROM reconciliation_runs WHERE id = $1) AND kind IN ('charge', 'refund', 'chargeback'))
+		INSERT INTO reconciliation_unclaimed (provider, reference, claimed)
+		SELECT DISTINCT provider, COALESCE(NULLIF(payment, ''), reference), false FROM told
+		WHERE (payment <> '' OR reference <> '')
+			AND NOT EXISTS (SELECT FROM saga_steps s WHERE s.sub_key = told.named_saga || '_charge' AND s.provider <> '')
+			AND NOT EXISTS (SELECT FROM saga_steps s WHERE s.sub_key = told.named_saga || '_refund' AND s.provider <> '')
+			AND NOT EXISTS (SELECT FROM saga_steps s WHERE s.sub_key = told.sub_key AND s.provider <> '')
+			AND NOT EXISTS (SELECT FROM saga_steps s
+				WHERE s.provider = told.provider AND s.provider_reference = told.payment AND s.provider_reference <> '')
+			AND NOT EXISTS (SELECT FROM saga_steps s
+				WHERE s.provider = told.provider AND s.provider_reference = told.reference AND s.provider_reference <> '')
+		ORDER BY 1, 2`, run)
+	batch.Queue(`
+		DELETE FROM reconciliation_unclaimed u WHERE EXISTS (SELECT FROM (` + aboutIt + `) AS f WHERE ` + claimed("f") + `)`)
+	batch.Queue(`
+		INSERT INTO reconciliation_unclaimed (provider, reference, claimed)
+		SELECT DISTINCT u.provider, u.reference, EXISTS (SELECT FROM (`+aboutIt+`) AS f WHERE `+claimed("f")+`)
+		FROM findings u
+		WHERE u.saga_key IS NULL AND u.resolved_at IS NULL AND u.source = 'reconciliation' AND u.provider = ANY ($1)
+			AND EXISTS (`+aboutIt+`)
+		ON CONFLICT DO NOTHING`, ofProviders)
+	if err := s.sendFill(ctx, batch, `unclaimed_of`, run); err != nil {
+		return fmt.Errorf("find what is left over: %w", err)
+	}
+	return nil
+}
+
+// NextUnclaimed reads a batch of what is left over at the providers. Errors: reconcile.ErrLeaseLost.
+func (s *Store) NextUnclaimed(
+	ctx context.Context, scope reconcile.Scope, after reconcile.Provided, limit int,
+) ([]reconcile.Unclaimed, error) {
+	if err := s.fillUnclaimed(ctx, scope.Run, scope.Providers, after == reconcile.Provided{}); err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT provider, reference, claimed FROM reconciliation_unclaimed WHERE (provider, reference) > ($1, $2)
+		ORDER BY provider, reference LIMIT $3`, after.Provider, after.Reference, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read what is left over: %w", mapError(err))
+	}
+	var unclaimed []reconcile.Unclaimed
+	var places []int
+	var ofProviders, references []string
+	var u reconcile.Unclaimed
+	var isClaimed bool
+	_, err = pgx.ForEachRow(rows, []any{&u.Provider, &u.Reference, &isClaimed}, func() error {
+		if !isClaimed {
+			places, ofProviders, references = append(places, len(unclaimed)), append(ofProviders, u.Provider), append(references, u.Reference)
+		}
+		unclaimed = append(unclaimed, u)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what is left over: %w", mapError(err))
+	}
+	return unclaimed, s.readUnclaimed(ctx, unclaimed, places, ofProviders, references)
+}
+
+// readUnclaimed adds what is told of things that are left over.
+func (s *Store) readUnclaimed(ctx context.Context, unclaimed []reconcile.Unclaimed, places []int, ofProviders, references []string) error {
+	if len(places) == 0 {
+		return nil
+	}
+	const of = ` FROM unnest($1::int[], $2::text[], $3::text[]) AS u (place, of_provider, of_reference) JOIN `
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		SELECT * FROM (
+			SELECT place, `+toldOfColumns+of+`provider_transactions ON provider = of_provider AND payment = of_reference AND payment <> ''
+			UNION SELECT place, `+toldOfColumns+of+`provider_transactions ON provider = of_provider AND reference = of_reference) AS told
+		ORDER BY made_at, reference, kind`, places, ofProviders, references,
+	).Query(func(rows pgx.Rows) error {
+		var place int
+		var told reconcile.Told
+		_, err := pgx.ForEachRow(rows, toldFields(&place, &told), func() error {
+			unclaimed[place].There = append(unclaimed[place].There, told)
+			return nil
+		})
+		return err //nolint:wrapcheck // wrapped below
+	})
+	batch.Queue(`
+		SELECT * FROM (
+			SELECT place, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
+			UNION SELECT place, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND reference = of_reference AND reference <> ''
+		) AS line
+		ORDER BY booked_at, id`, places, ofProviders, references,
+	).Query(func(rows pgx.Rows) error {
+		var place int
+		var line reconcile.Settlement
+		_, err := pgx.ForEachRow(rows, lineFields(&place, &line), func() error {
+			line.BookedAt = line.BookedAt.UTC()
+			unclaimed[place].Settled = append(unclaimed[place].Settled, line)
+			return nil
+		})
+		return err //nolint:wrapcheck // wrapped below
+	})
+	if err := s.send(ctx, batch); err != nil {
+		return fmt.Errorf("read what is told of it: %w", err)
+	}
+	return nil
+}
