@@ -92,10 +92,10 @@ func (f *adyenFile) end(func(Line))      {}
 func (f *adyenFile) controls() []Control { return f.batches.controls() }
 
 func (f *adyenFile) read(read row, emit func(Line)) error {
-	if err := f.head.check(read, f.last); err != nil {
+	columns := &f.columns
+	if err := f.head.check(read, f.last, columns.psp, columns.modification, columns.reference, columns.merchant); err != nil {
 		return err
 	}
-	columns := &f.columns
 	texts, err := read.texts(
 		columns.psp, columns.modification, columns.reference, columns.modificationReference, columns.batch, columns.merchant, columns.sagaKey)
 	if err != nil {

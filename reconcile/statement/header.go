@@ -2,6 +2,7 @@ package statement
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -99,15 +100,19 @@ func (h header) equals(fields []string) bool {
 }
 
 // check tells whether a row has the columns that it should have. A shorter one passes only where what is missing, and the field before
-// it, are of columns that nobody needs: last is the last one that somebody does.
-func (h header) check(read row, last int) error {
+// it, are of columns that nobody needs: last is the last one that somebody does. A last row without a line end may be cut off in its last
+// field: it does not pass where that is one of those by which the booking is identified.
+func (h header) check(read row, last int, identifying ...column) error {
+	ends := len(read.fields) - 1
 	switch {
+	case read.open && slices.ContainsFunc(identifying, func(each column) bool { return each.at == ends && read.raw(each) != "" }):
+		return &rowError{number: read.number, reason: errCut.Error()}
 	case len(read.fields) > len(h.names):
 		if !isBlank(read.fields[len(h.names):]) {
 			return &rowError{number: read.number, reason: errShifted.Error()}
 		}
 	case len(read.fields) < len(h.names):
-		if read.open || last >= len(read.fields)-1 {
+		if read.open || last >= ends {
 			return &rowError{number: read.number, reason: errCut.Error()}
 		}
 	}

@@ -126,7 +126,7 @@ func (f *payPalFile) booking(read row, emit func(Line)) error {
 		return &rowError{number: read.number, reason: errColumns.Error()}
 	}
 	columns := &f.columns
-	if err := columns.head.check(read, columns.last); err != nil {
+	if err := columns.head.check(read, columns.last, columns.id); err != nil {
 		return err
 	}
 	texts, err := read.texts(columns.id, columns.invoice, columns.reference, columns.code, columns.custom)

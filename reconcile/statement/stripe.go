@@ -91,7 +91,7 @@ func (f *stripeFile) learn(read row) bool {
 }
 
 func (f *stripeFile) read(read row, emit func(Line)) error {
-	if err := f.head.check(read, f.last); err != nil {
+	if err := f.head.check(read, f.last, f.columns.id); err != nil {
 		return err
 	}
 	line := Line{Number: read.number, Kind: stripeKind(read.raw(f.columns.category))}
