@@ -190,7 +190,22 @@ ALTER TABLE outbox_events
     ADD CONSTRAINT outbox_events_about_something CHECK (order_id IS NOT NULL OR data IS NOT NULL);
 CREATE UNIQUE INDEX outbox_events_one_summary_a_day ON outbox_events (account_id, (data ->> 'day')) WHERE type = 'reconciliation.summary';
 
+-- Of a refund that gives back another payment than its order's own, which was taken beside it: that payment.
+ALTER TABLE refunds
+    ADD COLUMN payment_provider  text NOT NULL DEFAULT '' CONSTRAINT refunds_payment_provider CHECK (length(payment_provider) <= 32),
+    ADD COLUMN payment_reference text NOT NULL DEFAULT '' CONSTRAINT refunds_payment_reference CHECK (length(payment_reference) <= 255),
+    ADD CONSTRAINT refunds_payment_whole CHECK ((payment_provider = '') = (payment_reference = ''));
+
 -- +goose Down
+
+-- A refund of another payment would be taken for one of its order's own.
+DELETE FROM findings f USING refunds r WHERE r.account_id = f.account_id AND r.id = f.saga_key AND r.payment_reference <> '';
+DELETE FROM saga_steps t USING refunds r WHERE r.account_id = t.account_id AND r.id = t.saga_key AND r.payment_reference <> '';
+UPDATE webhook_events e SET account_id = NULL, saga_key = NULL, status = 'unmatched', next_attempt_at = NULL, applied_at = NULL
+FROM refunds r WHERE r.account_id = e.account_id AND r.id = e.saga_key AND r.payment_reference <> '';
+WITH others AS (DELETE FROM refunds WHERE payment_reference <> '' RETURNING account_id, id)
+DELETE FROM sagas s USING others o WHERE s.account_id = o.account_id AND s.key = o.id;
+ALTER TABLE refunds DROP COLUMN payment_provider, DROP COLUMN payment_reference;
 
 -- What only the newer schema can hold is lost: all that the providers told, the runs, and the findings that no saga has.
 DELETE FROM outbox_events WHERE order_id IS NULL;

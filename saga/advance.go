@@ -22,6 +22,8 @@ const (
 	Contradicted                     // the provider announced what does not go together with how the saga ended
 	ReservationLost                  // the store found the reservation gone when it was to be sold, perhaps right after a call
 	Decided                          // a person has decided
+	Found                            // the provider told of a refund that nobody here asked for: it begins as it ended
+	Orphaned                         // stock is still held for an order that has ended
 )
 
 // Event is one happening that is handed to a saga. Whoever brings it, it goes through Advance.
@@ -34,18 +36,20 @@ type Event struct {
 	Unsure  bool              // for Answered: an earlier one of those sends ended unknown
 	Request *Request          // for Asked
 
-	Decision *Decision // for Decided
-	Detail   string    // for OutOfStock: what is missing; for Contradicted: what was announced; a sentence
-	Code     string    // for Contradicted: the kind of the finding
-	Payment  string    // the provider's reference of the payment, where a notice told it
-	Capture  string    // the provider's reference of a capture that was not asked for here, where a notice told it
+	Decision *Decision    // for Decided
+	Refund   *FoundRefund // for Found
+	Audit    *AuditEntry  // of a repair: what the audit log tells of it
+	Detail   string       // for OutOfStock: what is missing; for Contradicted: what was announced; a sentence
+	Code     string       // for Contradicted: the kind of the finding
+	Payment  string       // the provider's reference of the payment, where a notice told it
+	Capture  string       // the provider's reference of a capture that was not asked for here, where a notice told it
 }
 
 // Advance is the one way in which a saga changes: it folds an event, and all local steps that are due after it, into one
 // change. It is pure: the same saga, event and policy give the same change. An error means that the event does not fit
 // the saga's state; nothing must be written then. It is a *RefusedError for a request.
 func Advance(s Saga, e Event, policy Policy) (Change, error) {
-	f := fold{before: s, saga: s.clone(), policy: policy, capturedAs: e.Capture, decision: e.Decision}
+	f := fold{before: s, saga: s.clone(), policy: policy, capturedAs: e.Capture, decision: e.Decision, audit: e.Audit}
 	switch e.Kind {
 	case Resume:
 	case Answered:
@@ -61,9 +65,11 @@ func Advance(s Saga, e Event, policy Policy) (Change, error) {
 	case Late:
 		f.late(e)
 	case Contradicted:
-		f.review(e.Code, e.Detail)
+		f.contradictedBy(e)
 	case Decided:
 		f.decided(*e.Decision, e.Outcome)
+	case Found, Orphaned:
+		f.repaired(e)
 	}
 	f.localSteps()
 	if f.err != nil {
@@ -86,6 +92,7 @@ type fold struct {
 
 	capturedAs string    // Event.Capture
 	decision   *Decision // Event.Decision
+	audit      *AuditEntry
 }
 
 func (f *fold) fire(event string) {
@@ -307,6 +314,15 @@ func (f *fold) repeat(outcome providers.Outcome) {
 	}
 }
 
+// contradictedBy stops the saga for a person. One that waits for a person already is told what else was found.
+func (f *fold) contradictedBy(e Event) {
+	if f.saga.State == NeedsReview {
+		f.finding = &Finding{Kind: e.Code, Detail: e.Detail}
+		return
+	}
+	f.review(e.Code, e.Detail)
+}
+
 func (f *fold) review(kind, detail string) {
 	f.finding = &Finding{Kind: kind, Detail: detail}
 	f.stopWaiting()
@@ -336,7 +352,8 @@ func (f *fold) localSteps() {
 // begin does the first step, with which the saga is written.
 func (f *fold) begin() {
 	if refund := f.saga.Refund; refund != nil {
-		f.saga.addStep(StepRefund, StepPending, f.saga.Order.Payment.Provider).Amount = refund.Amount
+		step := f.saga.addStep(StepRefund, StepPending, f.saga.provider())
+		step.Amount, step.Target = refund.Amount, refund.Payment
 		f.refund = RefundHold
 		f.fire(fireRefund)
 		return
@@ -364,10 +381,13 @@ func (f *fold) change() Change {
 		from = Completed // its sums stay: refunds may have changed them since
 	}
 	show(&f.saga, from)
+	if f.saga.Refund.ofAnother() { // the order's sums are about its own payment
+		f.refund = RefundNone
+	}
 	return Change{
 		From: f.before.State, After: f.saga, Stock: f.stock, Refund: f.refund, Finding: f.finding, Pause: f.pause, Jitter: f.jitter,
-		Decision: f.decision,
-		Steps:    changedSteps(f.before.Steps, f.saga.Steps), Event: happened(&f.before, &f.saga),
+		Decision: f.decision, Audit: f.audit,
+		Steps: changedSteps(f.before.Steps, f.saga.Steps), Event: happened(&f.before, &f.saga),
 	}
 }
 

@@ -38,6 +38,10 @@ func (b boundedStore) Load(ctx context.Context, ref Ref) (Saga, error) {
 	return within(ctx, b.within, func(ctx context.Context) (Saga, error) { return b.Store.Load(ctx, ref) })
 }
 
+func (b boundedStore) Refunds(ctx context.Context, order Ref) ([]Saga, error) {
+	return within(ctx, b.within, func(ctx context.Context) ([]Saga, error) { return b.Store.Refunds(ctx, order) })
+}
+
 func (b boundedStore) Seize(ctx context.Context, ref Ref, fence int64, lease time.Duration) (Saga, error) {
 	return within(ctx, b.within, func(ctx context.Context) (Saga, error) { return b.Store.Seize(ctx, ref, fence, lease) })
 }

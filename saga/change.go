@@ -12,6 +12,9 @@ const (
 	StockSell    StockEffect = "sell"    // reserved and on hand shrink
 	StockRelease StockEffect = "release" // reserved shrinks
 	StockForfeit StockEffect = "forfeit" // as release, of whatever is still held
+
+	StockSellRest    StockEffect = "sell_rest"    // as sell, of whatever is still held, which must be something
+	StockReleaseRest StockEffect = "release_rest" // as release, likewise
 )
 
 // Change is everything that one transaction writes about a saga: plain values, so that a store needs no rules of its own.
@@ -24,6 +27,7 @@ type Change struct {
 	Finding *Finding
 	// Decision is what a person decided: it goes to the audit log, and closes what was found before.
 	Decision *Decision
+	Audit    *AuditEntry   // what else goes to the audit log; of it actor, action and reason
 	Event    string        // what happened to the order, for the outbox; empty for nothing
 	Pause    time.Duration // until the next turn; zero for at once
 	Jitter   bool          // Pause is the longest pause, of which a random part is taken (full jitter)

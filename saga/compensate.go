@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -70,7 +71,8 @@ func (f *fold) holdIsOver(charge Step) bool {
 // late undoes a payment that came about after its order was given up. A void that is open may do it.
 func (f *fold) late(e Event) {
 	charge := f.saga.stepFor(e)
-	charge.Status, charge.Outcome, charge.ProviderReference = StepUnknown, e.Outcome.Kind, e.Payment
+	charge.Status, charge.Outcome = StepUnknown, e.Outcome.Kind
+	charge.ProviderReference = cmp.Or(e.Payment, charge.ProviderReference)
 	if f.saga.State == Compensating {
 		charge.Code = codeLate
 		return
@@ -102,7 +104,7 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 		f.undoneCharge()
 	case m == moveRefundFailed:
 		f.refundFailed()
-	case outcome.Code == providers.CodeAlreadyRefunded:
+	case outcome.Code == providers.CodeAlreadyRefunded && !f.saga.Refund.ofAnother(): // of another, all that is wanted
 		refund.Status = StepUnknown
 		f.review(FindingRefundedAtProvider, "The payment had been given back in full before, which nobody here asked for.")
 	default:

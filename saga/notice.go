@@ -64,7 +64,7 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 		return heard{}
 	case n.Outcome == nil:
 		return s.hearHint(n, windows)
-	case n.Outcome.Kind == providers.Unknown:
+	case saysNothing(n.Outcome.Kind):
 		return heard{}
 	case s.isAgainstDecision(n):
 		return contradiction(FindingRefundedAtProvider, "The provider announces (%s, %s) what goes against a person's decision.",
@@ -77,7 +77,7 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 	}
 	switch n.About {
 	case providers.AboutCharge:
-		return s.hearOfCharge(n)
+		return s.hearOfCharge(n, windows)
 	case providers.AboutCapture:
 		return s.hearOfCapture(n)
 	case providers.AboutVoid:
@@ -87,6 +87,12 @@ func hear(s Saga, n providers.Notice, windows providers.Windows) heard {
 	case providers.AboutOther:
 	}
 	return heard{}
+}
+
+// saysNothing tells the outcomes that say nothing about a payment. That one was not found means something only to whoever knows when it
+// was last sent.
+func saysNothing(kind providers.OutcomeKind) bool {
+	return kind == providers.Unknown || kind == providers.Busy || kind == providers.NotFound
 }
 
 // hearOfAnother is about a payment that bears our key and is not the one we know by its reference. A second one that took money beside
@@ -159,24 +165,22 @@ func (s *Saga) noticedCharge(n providers.Notice) *Step {
 	return nil
 }
 
-func (s *Saga) hearOfCharge(n providers.Notice) heard {
-	charge, outcome := s.noticedCharge(n), *n.Outcome
+// hearOfCharge is about how a charge stands. Providers that can be asked announce no outcomes: theirs is what somebody has asked for just
+// now, and is taken as a look of the saga's own would be.
+func (s *Saga) hearOfCharge(n providers.Notice, windows providers.Windows) heard {
+	charge, outcome := s.noticedCharge(n), s.announced(n, windows)
 	if charge == nil {
 		return heard{}
 	}
-	if outcome.Kind == providers.Authorized && s.Order.Payment.Capture != CaptureManual {
-		outcome.Kind = providers.Succeeded // a notice does not tell whether the money is captured by itself
-	}
-	outcome.Reference = n.Payment
 	if moved(outcome.Kind) {
-		if h, found := s.hearTooLate(charge, n, outcome); found {
+		if h, found := s.hearTooLate(charge, n, outcome, !windows.NoLookup); found {
 			return h
 		}
 	}
 	void := s.openStep(StepVoid)
 	switch {
 	case charge != s.step(StepCharge):
-	case void == nil && s.mayMove(charge, outcome):
+	case void == nil && s.mayMove(charge, outcome, windows):
 		return answer(CallLookup, "", outcome)
 	case void != nil && s.State == Compensating && outcome.Kind == providers.Canceled: // it has ended before the void could end it
 		return answer(CallVoid, void.SubKey, providers.Outcome{Kind: providers.Succeeded, Code: outcome.Code})
@@ -184,12 +188,23 @@ func (s *Saga) hearOfCharge(n providers.Notice) heard {
 	return heard{}
 }
 
+// announced is how a charge stands by a notice, which does not tell whether the money is captured by itself.
+func (s *Saga) announced(n providers.Notice, windows providers.Windows) providers.Outcome {
+	outcome := *n.Outcome
+	outcome.Reference = n.Payment
+	if outcome.Kind == providers.Authorized && s.Order.Payment.Capture != CaptureManual && windows.NoLookup {
+		outcome.Kind = providers.Succeeded
+	}
+	return outcome
+}
+
 // hearTooLate is about money that was held or taken of a charge which had been refused or given up. A void that was carried out
-// since has found it; and of a hold that had ended by itself, or by somebody at the provider, this tells only the beginning.
-func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.Outcome) (h heard, found bool) {
+// since has found it; and of a hold that had ended by itself, or by somebody at the provider, this tells only the beginning. But who has
+// looked after that, and found the money, tells that it is still there.
+func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.Outcome, looked bool) (h heard, found bool) {
 	newest := charge == s.step(StepCharge)
 	switch {
-	case s.isUndone(charge) && !s.undoneUnseen(charge):
+	case s.staysUndone(charge, looked):
 	case newest && s.State == RolledBack,
 		newest && s.State == Compensating && s.openStep(StepVoid) != nil && charge.open() && !moved(charge.Outcome):
 		return heard{event: &Event{Kind: Late, SubKey: charge.SubKey, Payment: n.Payment, Outcome: outcome}}, true
@@ -197,6 +212,18 @@ func (s *Saga) hearTooLate(charge *Step, n providers.Notice, outcome providers.O
 		return contradiction(FindingChargedAfterRefusal, "The provider announces a payment (%s) whose charge had been refused.", n.Payment), true
 	}
 	return heard{}, false
+}
+
+// staysUndone tells of a charge that was undone that nothing more is done about it, even if somebody finds its money at the provider: a
+// refund of it was made, which may only not show yet, or a person settled it.
+func (s *Saga) staysUndone(charge *Step, looked bool) bool {
+	if !s.isUndone(charge) || s.undoneUnseen(charge) {
+		return false
+	}
+	return !looked || slices.ContainsFunc(s.Steps, func(step Step) bool {
+		undone := (step.Name == StepVoid || step.Name == StepRefund) && step.Status == StepDone && s.chargeUndoneBy(step) == charge
+		return undone && (step.Name == StepRefund || step.Code == codeByHand)
+	})
 }
 
 // undoneUnseen tells that a person said of a charge, whose end nobody knew, that nothing was kept of it.
@@ -235,7 +262,10 @@ func isAbout(n providers.Notice, refund *Step) bool {
 }
 
 // mayMove tells that a notice about the newest charge can bring the saga on.
-func (s *Saga) mayMove(charge *Step, outcome providers.Outcome) bool {
+func (s *Saga) mayMove(charge *Step, outcome providers.Outcome, windows providers.Windows) bool {
+	if s.held() && !windows.NoLookup && Next(*s, windows) == CallLookup {
+		return true
+	}
 	return (s.State == Charging || s.State == Awaiting) && charge.open() || s.held() && outcome.Kind == providers.Canceled
 }
 

@@ -66,8 +66,9 @@ type Ref struct {
 // one round trip each. A context that ends, or a connection that breaks, leaves open whether a call was carried out.
 type Store interface {
 	// Begin claims the key and writes the new saga as the change has it, under a fresh lease. It returns the saga with
-	// its times and lease. Errors: ErrKeyTaken, ErrGenerationUsed, *OutOfStockError, *UnknownSKUError; for a refund's saga
-	// ErrExceedsCapture; an error of the store's own, passed through, where the claim exceeds Claim.KeysPerMinute.
+	// its times and lease. A claim without an endpoint claims no key: nobody asked, and nobody is answered. Errors: ErrKeyTaken,
+	// ErrGenerationUsed, *OutOfStockError, *UnknownSKUError; for a refund's saga ErrExceedsCapture, or of another payment than the order's
+	// own ErrPaymentOfAnother; an error of the store's own, passed through, where the claim exceeds Claim.KeysPerMinute.
 	Begin(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Apply writes a change if the saga still stands where the change began, under the same lease. It returns the saga
 	// with its new times. Errors: ErrLeaseLost, ErrReservationLost, *OutOfStockError.
@@ -78,6 +79,8 @@ type Store interface {
 	Ask(ctx context.Context, claim Claim, change Change, lease time.Duration) (Saga, error)
 	// Load reads a saga as it stands, without its lease. Errors: ErrNotFound.
 	Load(ctx context.Context, ref Ref) (Saga, error)
+	// Refunds reads the sagas of all refunds of an order, newest last: of more than a thousand the newest thousand.
+	Refunds(ctx context.Context, order Ref) ([]Saga, error)
 	// Seize takes the lease of a saga that nobody drives, whether it is due, rests or has ended, if its fence is still the given one.
 	// Errors: ErrLeaseLost.
 	Seize(ctx context.Context, ref Ref, fence int64, lease time.Duration) (Saga, error)

@@ -29,7 +29,15 @@ type Refund struct {
 	Status    RefundStatus
 	CreatedAt time.Time
 	UpdatedAt time.Time
+
+	// Of a refund that gives back another payment than the order's own, which was taken beside it: that payment. Such a refund is none
+	// of the order's sums, and its shop is not told of it. Empty for all others.
+	Provider string
+	Payment  string // the provider's id
 }
+
+// ofAnother tells that a refund gives back another payment than the order's own.
+func (r *Refund) ofAnother() bool { return r != nil && r.Payment != "" }
 
 // RefundEffect is what a change of a refund's saga does to the order's sums. The database holds
 // 0 <= refunded, 0 <= refunding and refunded + refunding <= captured.

@@ -373,7 +373,7 @@ func (r *Runner) handBack(ctx context.Context, s Saga, cause error) error {
 
 func (r *Runner) policy(s Saga) Policy {
 	policy := r.Policy
-	if provider, ok := r.Providers[s.Order.Payment.Provider]; ok {
+	if provider, ok := r.Providers[s.provider()]; ok {
 		policy.Windows = provider.Windows()
 	}
 	return policy

@@ -139,13 +139,24 @@ func (s *Saga) addStep(name StepName, status StepStatus, provider string) *Step 
 
 // chargeReference is the provider's id of the payment, as far as it is known.
 func (s *Saga) chargeReference() string {
-	if s.Kind == KindRefund {
+	switch {
+	case s.Refund.ofAnother():
+		return s.Refund.Payment
+	case s.Kind == KindRefund:
 		return s.Order.Payment.ProviderReference
 	}
 	if charge := s.step(StepCharge); charge != nil {
 		return charge.ProviderReference
 	}
 	return ""
+}
+
+// provider is who is asked for what the saga begins next.
+func (s *Saga) provider() string {
+	if s.Refund.ofAnother() {
+		return s.Refund.Provider
+	}
+	return s.Order.Payment.Provider
 }
 
 // clone copies what Advance changes, so that the saga that it was given stays as it was.

@@ -98,7 +98,7 @@ func paymentStatus(s *Saga) PaymentStatus {
 // happened is what a change tells the shop; empty for nothing.
 func happened(before, after *Saga) string {
 	if after.Kind == KindRefund {
-		if after.Refund.Status == before.Refund.Status || after.Refund.Status == RefundPending {
+		if after.Refund.Status == before.Refund.Status || after.Refund.Status == RefundPending || after.Refund.ofAnother() {
 			return ""
 		}
 		return "refund." + string(after.Refund.Status)

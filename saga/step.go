@@ -42,7 +42,7 @@ type Step struct {
 	Status            StepStatus
 	Provider          string // empty for local steps
 	ProviderReference string
-	Target            string                // of a void: the payment's reference as it was known when the intent was written
+	Target            string                // a payment: of a void as it was known then, of a refund if it is not the order's own
 	Amount            int64                 // of a capture or refund, minor units; zero for a whole order's
 	Final             bool                  // of a capture: what is left of the hold is let go
 	Details           string                // of a continue: what the customer's way back brought, JSON; kept sealed

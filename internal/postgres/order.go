@@ -26,7 +26,7 @@ const sagaColumns = `
 	s.locked_until, s.created_at, s.updated_at, now(),
 	COALESCE((SELECT k.endpoint FROM idempotency_keys k
 		WHERE k.account_id = s.account_id AND k.saga_key = s.key AND k.status = 'PROCESSING' LIMIT 1), ''),
-	f.amount, f.reason, f.status, f.created_at, f.updated_at`
+	f.amount, f.reason, f.status, f.payment_provider, f.payment_reference, f.created_at, f.updated_at`
 
 func (s *Store) scanSaga(row pgx.CollectableRow) (saga.Saga, error) {
 	var g saga.Saga
@@ -42,7 +42,7 @@ func (s *Store) scanSaga(row pgx.CollectableRow) (saga.Saga, error) {
 		&o.Payment.Decline, &action, &o.CreatedAt, &o.UpdatedAt,
 		&g.Kind, &g.Key, &g.Generation, &g.State, &g.Failures, &g.Drives, &g.Unrecorded, &deadline, &next, &g.Lease.Fence,
 		&g.Lease.Until, &g.CreatedAt, &g.UpdatedAt, &g.ReadAt, &g.Pending,
-		&refund.amount, &refund.reason, &refund.status, &refund.createdAt, &refund.updatedAt,
+		&refund.amount, &refund.reason, &refund.status, &refund.provider, &refund.payment, &refund.createdAt, &refund.updatedAt,
 	)
 	if err != nil {
 		return saga.Saga{}, fmt.Errorf("scan saga: %w", err)

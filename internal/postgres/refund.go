@@ -16,15 +16,25 @@ import (
 // maxRefunds bounds a list of refunds. A shop that gives one order back in more parts still sees its newest.
 const maxRefunds = 1000
 
-// ListRefunds reads the refunds of an order, newest last: of more than a thousand, the newest thousand. An order that does not
-// exist has none.
+// ListRefunds reads the refunds of an order's own payment, newest last: of more than a thousand, the newest thousand. An order that does
+// not exist has none.
 func (s *Store) ListRefunds(ctx context.Context, account string, orderID uuid.UUID) ([]saga.Saga, error) {
+	return s.readRefunds(ctx, saga.Ref{AccountID: account, Key: orderID}, false)
+}
+
+// Refunds reads as well those of payments beside the order's own.
+func (s *Store) Refunds(ctx context.Context, order saga.Ref) ([]saga.Saga, error) {
+	return s.readRefunds(ctx, order, true)
+}
+
+func (s *Store) readRefunds(ctx context.Context, order saga.Ref, ofOthers bool) ([]saga.Saga, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+sagaColumns+`
 		FROM refunds f
 		JOIN sagas s ON s.account_id = f.account_id AND s.key = f.id
 		JOIN orders o ON o.account_id = f.account_id AND o.id = f.order_id
-		WHERE f.account_id = $1 AND f.order_id = $2 ORDER BY f.created_at DESC, f.id DESC LIMIT $3`, account, orderID, maxRefunds)
+		WHERE f.account_id = $1 AND f.order_id = $2 AND ($4 OR f.payment_reference = '')
+		ORDER BY f.created_at DESC, f.id DESC LIMIT $3`, order.AccountID, order.Key, maxRefunds, ofOthers)
 	if err != nil {
 		return nil, fmt.Errorf("list refunds: %w", mapError(err))
 	}
@@ -39,13 +49,13 @@ func (s *Store) ListRefunds(ctx context.Context, account string, orderID uuid.UU
 	return sagas, s.fill(ctx, sagas)
 }
 
-// GetRefund reads one refund of an order with its saga. Errors: saga.ErrNotFound.
+// GetRefund reads one refund of an order's own payment with its saga. Errors: saga.ErrNotFound.
 func (s *Store) GetRefund(ctx context.Context, account string, orderID, refundID uuid.UUID) (saga.Saga, error) {
 	g, err := s.Load(ctx, saga.Ref{AccountID: account, Key: refundID})
 	if err != nil {
 		return saga.Saga{}, err
 	}
-	if g.Kind != saga.KindRefund || g.Order.ID != orderID {
+	if g.Kind != saga.KindRefund || g.Order.ID != orderID || g.Refund.Payment != "" {
 		return saga.Saga{}, saga.ErrNotFound
 	}
 	return g, nil
@@ -55,6 +65,7 @@ func (s *Store) GetRefund(ctx context.Context, account string, orderID, refundID
 type refundRow struct {
 	amount               *int64
 	reason               *string
+	provider, payment    *string
 	status               *saga.RefundStatus
 	createdAt, updatedAt *time.Time
 }
@@ -65,23 +76,33 @@ func (r refundRow) of(g *saga.Saga) *saga.Refund {
 	}
 	return &saga.Refund{
 		ID: g.Key, OrderID: g.Order.ID, Amount: value(r.amount), Reason: value(r.reason), Status: value(r.status),
-		CreatedAt: value(r.createdAt), UpdatedAt: value(r.updatedAt),
+		Provider: value(r.provider), Payment: value(r.payment), CreatedAt: value(r.createdAt), UpdatedAt: value(r.updatedAt),
 	}
 }
 
-// queueRefundBegin writes a new refund with its saga, and holds its sum on the order.
+// queueRefundBegin writes a new refund with its saga, and holds its sum on the order, or counts it there when it was given before.
 func (s *Store) queueRefundBegin(batch *pgx.Batch, after *saga.Saga, change saga.Change, lease time.Duration, begun *time.Time) error {
-	if after.Refund == nil || change.Refund != saga.RefundHold {
-		return errors.New("a refund must begin by holding its sum")
+	if after.Refund == nil {
+		return errors.New("a refund's saga has a refund")
 	}
 	refund := *after.Refund
 	after.Refund = &refund
-	queueHold(batch, after, begun)
+	switch {
+	case refund.Payment != "" && change.Refund == saga.RefundNone:
+		batch.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(begun) })
+		queuePaymentCheck(batch, after, refund.Provider, refund.Payment, true)
+	case refund.Payment == "" && change.Refund == saga.RefundHold:
+		queueHold(batch, after, refund.Amount, 0, begun)
+	case refund.Payment == "" && change.Refund == saga.RefundFound:
+		queueHold(batch, after, 0, refund.Amount, begun)
+	default:
+		return errors.New("a refund must begin by holding its sum, or by having been given, unless it is of another payment")
+	}
 	queueSaga(batch, after, lease)
 	batch.Queue(`
-		INSERT INTO refunds (account_id, id, order_id, amount, reason, status) VALUES ($1, $2, $3, $4, $5, $6)
-		RETURNING created_at, updated_at`,
-		after.AccountID, refund.ID, refund.OrderID, refund.Amount, refund.Reason, refund.Status,
+		INSERT INTO refunds (account_id, id, order_id, amount, reason, status, payment_provider, payment_reference)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING created_at, updated_at`,
+		after.AccountID, refund.ID, refund.OrderID, refund.Amount, refund.Reason, refund.Status, refund.Provider, refund.Payment,
 	).QueryRow(func(row pgx.Row) error { return row.Scan(&after.Refund.CreatedAt, &after.Refund.UpdatedAt) })
 	return s.queueRest(batch, after, change)
 }
@@ -109,14 +130,15 @@ const movedSums = `
 	) SELECT paysaga_require(count(*) = 1, '` + ruleRefundable + `'), max(refunding_amount), max(refunded_amount),
 		max(payment_status), now() FROM moved`
 
-// queueHold holds a new refund's sum. The order's own saga must be completed, and stay so until this is committed: nobody else
-// counts on the sums then. An amount beyond the capture is kept from the addition, which could overflow.
-func queueHold(batch *pgx.Batch, after *saga.Saga, begun *time.Time) {
+// queueHold holds a new refund's sum, or counts one as given. The order's own saga must be completed, and stay so until this is committed:
+// nobody else counts on the sums then. An amount beyond the capture is kept from the addition, which could overflow.
+func queueHold(batch *pgx.Batch, after *saga.Saga, refunding, refunded int64, begun *time.Time) {
 	batch.Queue(`
 		WITH paid AS (
 			SELECT FROM sagas WHERE account_id = $1 AND key = $2 AND kind = 'order' AND state = 'completed' FOR SHARE
-		), moved AS (`+moveSums+` FROM paid WHERE o.account_id = $1 AND o.id = $2 AND $3 <= o.captured_amount`+movedSums,
-		after.AccountID, after.Order.ID, after.Refund.Amount, 0,
+		), moved AS (`+moveSums+` FROM paid
+			WHERE o.account_id = $1 AND o.id = $2 AND $3::bigint <= o.captured_amount AND $4::bigint <= o.captured_amount`+movedSums,
+		after.AccountID, after.Order.ID, refunding, refunded,
 	).QueryRow(scanSums(after, begun))
 }
 

@@ -32,7 +32,9 @@ func (s *Store) Begin(ctx context.Context, claim saga.Claim, change saga.Change,
 	var begun time.Time
 	err := s.withAnswers(ctx, claim.Retention, func() error {
 		batch := &pgx.Batch{}
-		queueClaim(batch, claim, &after.Key, firstFence, lease)
+		if claim.Endpoint != "" {
+			queueClaim(batch, claim, &after.Key, firstFence, lease)
+		}
 		if err := begin(batch, &after, change, lease, &begun); err != nil {
 			return err
 		}
@@ -205,6 +207,9 @@ func (s *Store) queueRest(batch *pgx.Batch, after *saga.Saga, change saga.Change
 	}
 	if decision := change.Decision; decision != nil {
 		queueDecision(batch, after, *decision)
+	}
+	if audit := change.Audit; audit != nil {
+		queueSagaAudit(batch, after, *audit)
 	}
 	if finding := change.Finding; finding != nil {
 		batch.Queue(`

@@ -118,6 +118,10 @@ func queueStock(batch *pgx.Batch, after *saga.Saga, effect saga.StockEffect) {
 		queueReservationEnd(batch, after, "released", `reserved = s.reserved - ended.quantity`, len(skus))
 	case saga.StockForfeit:
 		queueReservationEnd(batch, after, "released", `reserved = s.reserved - ended.quantity`, 0)
+	case saga.StockSellRest:
+		queueReservationEnd(batch, after, "sold", `on_hand = s.on_hand - ended.quantity, reserved = s.reserved - ended.quantity`, 1)
+	case saga.StockReleaseRest:
+		queueReservationEnd(batch, after, "released", `reserved = s.reserved - ended.quantity`, 1)
 	case saga.StockNone:
 	}
 }

@@ -15,7 +15,10 @@ import (
 	"paysaga/saga"
 )
 
-var _ webhook.Store = (*Store)(nil)
+var (
+	_ webhook.Store = (*Store)(nil)
+	_ saga.Events   = (*Store)(nil)
+)
 
 // keptOutcome is what is stored of an event's outcome. What the customer must do has no field: it can hold a client secret, and
 // this column is not sealed.
@@ -183,6 +186,29 @@ func (s *Store) SettleEvent(ctx context.Context, event webhook.Event, result web
 	}
 	if tag.RowsAffected() != 1 {
 		return saga.ErrLeaseLost
+	}
+	return nil
+}
+
+// BringAgain has an event that was given up, or found no saga, tried once more from the beginning, and writes that down where its account
+// is known. One that waits or was applied stays as it is. Errors: saga.ErrNotFound.
+func (s *Store) BringAgain(ctx context.Context, provider, event string) error {
+	var known bool
+	err := s.pool.QueryRow(ctx, `
+		WITH again AS (
+			UPDATE webhook_events SET status = 'waiting', next_attempt_at = now(), received_at = now(), attempts = 0, failures = 0,
+				last_error = ''
+			WHERE provider = $1 AND event_id = $2 AND (status = 'parked' OR status = 'unmatched' AND about <> 'other')
+			RETURNING account_id
+		), audit AS (
+			INSERT INTO audit_log (account_id, actor, action, subject, reason)
+			SELECT account_id, $3, 'webhook.bring_again', $2, 'It had been given up.' FROM again WHERE account_id IS NOT NULL)
+		SELECT EXISTS (SELECT FROM webhook_events WHERE provider = $1 AND event_id = $2)`, provider, event, saga.Repairer).Scan(&known)
+	switch {
+	case err != nil:
+		return fmt.Errorf("bring event again: %w", mapError(err))
+	case !known:
+		return saga.ErrNotFound
 	}
 	return nil
 }

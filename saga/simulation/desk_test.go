@@ -52,6 +52,10 @@ func (d *desk) Load(ctx context.Context, ref saga.Ref) (saga.Saga, error) {
 	return ask(ctx, d, "load", ref.Key.String(), func(m *memory) (saga.Saga, error) { return m.Load(ctx, ref) })
 }
 
+func (d *desk) Refunds(ctx context.Context, order saga.Ref) ([]saga.Saga, error) {
+	return ask(ctx, d, "refunds", order.Key.String(), func(m *memory) ([]saga.Saga, error) { return m.Refunds(ctx, order) })
+}
+
 // Seize, TakeOver and ClaimDue are a write and a read, between which something can happen: as in internal/postgres, what is read must
 // have the fence that was taken.
 func (d *desk) Seize(ctx context.Context, ref saga.Ref, fence int64, lease time.Duration) (saga.Saga, error) {

@@ -24,7 +24,9 @@ func (m *memory) Begin(_ context.Context, claim saga.Claim, change saga.Change, 
 	if err := m.mayBegin(claim, after, change, now); err != nil {
 		return saga.Saga{}, err
 	}
-	m.claim(claim, after.Key, firstFence, now.Add(lease), now)
+	if claim.Endpoint != "" {
+		m.claim(claim, after.Key, firstFence, now.Add(lease), now)
+	}
 	after.Lease = saga.Lease{Fence: firstFence, Until: now.Add(lease)}
 	after.Drives, after.CreatedAt = 1, now
 	if after.Kind == saga.KindRefund {
@@ -56,18 +58,15 @@ func (m *memory) Begin(_ context.Context, claim saga.Claim, change saga.Change, 
 
 // mayBegin checks all that a transaction which begins a saga may break.
 func (m *memory) mayBegin(claim saga.Claim, after saga.Saga, change saga.Change, now time.Time) error {
-	if err := m.mayClaim(claim, now); err != nil {
-		return err
+	if claim.Endpoint != "" {
+		if err := m.mayClaim(claim, now); err != nil {
+			return err
+		}
 	}
 	order := m.orders[saga.Ref{AccountID: after.AccountID, Key: after.Order.ID}]
 	if after.Kind == saga.KindRefund {
-		switch {
-		case after.Refund == nil || change.Refund != saga.RefundHold:
-			return errors.New("a refund must begin by holding its sum")
-		case !m.refundable(after, order):
-			return saga.ErrExceedsCapture
-		case m.sagas[saga.Ref{AccountID: after.AccountID, Key: after.Key}] != nil:
-			return saga.ErrGenerationUsed
+		if err := m.mayRefund(after, order, change.Refund); err != nil {
+			return err
 		}
 	} else if order != nil {
 		return saga.ErrGenerationUsed
@@ -79,6 +78,47 @@ func (m *memory) mayBegin(claim saga.Claim, after saga.Saga, change saga.Change,
 		return err
 	}
 	return m.withinLimit(claim, now)
+}
+
+// mayRefund checks what a new refund may break: the order's sums, or, where it gives back another payment, that this is nobody's.
+func (m *memory) mayRefund(after saga.Saga, order *saga.Order, effect saga.RefundEffect) error {
+	counts := effect == saga.RefundHold || effect == saga.RefundFound
+	switch {
+	case after.Refund == nil || (after.Refund.Payment == "") != counts:
+		return errors.New("a refund must begin by holding its sum, or by having been given, unless it is of another payment")
+	case counts && !m.refundable(after, order):
+		return saga.ErrExceedsCapture
+	case !counts && slices.ContainsFunc(m.inOrder, func(row *sagaRow) bool { return isTakenBy(row, after) }):
+		return saga.ErrPaymentOfAnother
+	case m.sagas[saga.Ref{AccountID: after.AccountID, Key: after.Key}] != nil:
+		return saga.ErrGenerationUsed
+	}
+	return nil
+}
+
+// isTakenBy tells that another payment than its order's own, which a refund is to give back, is that of a saga all the same, or is given
+// back by another refund.
+func isTakenBy(row *sagaRow, refund saga.Saga) bool {
+	other, ofOrder := row.saga.Refund, row.order.Key == refund.Order.ID
+	if other != nil {
+		return ofOrder && row.saga.Key != refund.Key && other.Status != saga.RefundFailed &&
+			other.Provider == refund.Refund.Provider && other.Payment == refund.Refund.Payment
+	}
+	return slices.ContainsFunc(row.saga.Steps, func(step saga.Step) bool {
+		named := step.Name == saga.StepCharge && step.Provider == refund.Refund.Provider && step.ProviderReference == refund.Refund.Payment
+		return named && (!ofOrder || step.Status == saga.StepDone)
+	})
+}
+
+// Refunds reads the sagas of all refunds of an order.
+func (m *memory) Refunds(_ context.Context, order saga.Ref) (refunds []saga.Saga, err error) {
+	now := m.open()
+	for _, row := range m.inOrder {
+		if row.order == order && row.saga.Kind == saga.KindRefund {
+			refunds = append(refunds, m.read(row, now))
+		}
+	}
+	return refunds, nil
 }
 
 // refundable tells that an order is completed and that a sum fits into what is left of its capture.

@@ -45,6 +45,11 @@ func (m *memory) mayMoveStock(ref saga.Ref, items []saga.Item, effect saga.Stock
 			return saga.ErrReservationLost
 		}
 		return nil
+	case saga.StockSellRest, saga.StockReleaseRest:
+		if m.heldLines(ref) == 0 {
+			return saga.ErrReservationLost
+		}
+		return nil
 	case saga.StockReserve:
 	}
 	return m.mayReserve(ref, items)
@@ -90,9 +95,9 @@ func (m *memory) moveStock(ref saga.Ref, items []saga.Item, effect saga.StockEff
 			m.stock[stockName{ref.AccountID, item.SKU}].Reserved += item.Quantity
 			m.reservations[ref] = append(m.reservations[ref], reservation{item.SKU, item.Quantity, "held"})
 		}
-	case saga.StockSell:
+	case saga.StockSell, saga.StockSellRest:
 		m.endReservation(ref, "sold")
-	case saga.StockRelease, saga.StockForfeit:
+	case saga.StockRelease, saga.StockForfeit, saga.StockReleaseRest:
 		m.endReservation(ref, "released")
 	}
 }
