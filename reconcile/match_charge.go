@@ -3,6 +3,9 @@ package reconcile
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"paysaga/providers"
 	"paysaga/saga"
@@ -175,6 +178,16 @@ func (g *group) notice() *providers.Notice {
 	return notice
 }
 
+// keyOf is the key of ours that a payment bears, of an order; empty where it bears none.
+func (g *group) keyOf(order uuid.UUID) providers.SubKey {
+	for _, key := range g.keys {
+		if strings.HasPrefix(string(key), order.String()) {
+			return key
+		}
+	}
+	return ""
+}
+
 // other is about money that the provider keeps or holds for the order beside the payment that it knows.
 func (m *matcher) other(g, known *group) {
 	finding := m.about(g, Finding{
@@ -187,7 +200,7 @@ func (m *matcher) other(g, known *group) {
 	}
 	if ended && g.listed && g.held == 0 && g.kept() == g.taken {
 		finding.Repair = RepairRefundDuplicate
-		finding.Others = []saga.OtherPayment{{Provider: g.provider, Reference: g.id, Amount: g.taken}}
+		finding.Others = []saga.OtherPayment{{Provider: g.provider, Reference: g.id, Key: g.keyOf(m.payment.OrderID), Amount: g.taken}}
 	}
 	m.add(finding)
 }

@@ -62,7 +62,7 @@ func (m *matcher) unasked(g *group, told Told) {
 	fits := told.Money.Currency == p.Money.Currency && p.Refunded+p.Refunding+told.Money.Amount <= p.Captured
 	if p.State == saga.Completed && fits && told.Reference != "" && !m.refundIsOpen() {
 		finding.Repair = RepairRecordRefund
-		finding.Refunds = []saga.FoundRefund{{Reference: told.Reference, Amount: told.Money.Amount, At: told.At}}
+		finding.Refunds = []saga.FoundRefund{{Reference: told.Reference, Key: told.Key, Amount: told.Money.Amount, At: told.At}}
 	}
 	m.add(finding)
 }
