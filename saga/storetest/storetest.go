@@ -44,7 +44,7 @@ const (
 // Run holds a store against the contracts of saga.Store and idempotency.Store. Each test gets a new, empty one.
 func Run(t *testing.T, newStore func(t *testing.T) Store) {
 	t.Helper()
-	for _, group := range []map[string]func(*bundle){beginnings, changes, leases, requests, refunds, keys, notices} {
+	for _, group := range []map[string]func(*bundle){beginnings, changes, leases, requests, refunds, repairs, keys, notices} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
