@@ -65,6 +65,45 @@ func (e DecisionName) Valid() bool {
 	}
 }
 
+// Defines values for FindingSource.
+const (
+	FindingSourceReconciliation FindingSource = "reconciliation"
+	FindingSourceSaga           FindingSource = "saga"
+)
+
+// Valid indicates whether the value is a known member of the FindingSource enum.
+func (e FindingSource) Valid() bool {
+	switch e {
+	case FindingSourceReconciliation:
+		return true
+	case FindingSourceSaga:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FindingStatus.
+const (
+	FindingStatusIgnored  FindingStatus = "ignored"
+	FindingStatusOpen     FindingStatus = "open"
+	FindingStatusResolved FindingStatus = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the FindingStatus enum.
+func (e FindingStatus) Valid() bool {
+	switch e {
+	case FindingStatusIgnored:
+		return true
+	case FindingStatusOpen:
+		return true
+	case FindingStatusResolved:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for KeyStatus.
 const (
 	KeyStatusCOMPLETED  KeyStatus = "COMPLETED"
@@ -191,6 +230,78 @@ func (e PaymentStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReconciliationStage.
+const (
+	ReconciliationStageEnd       ReconciliationStage = "end"
+	ReconciliationStageList      ReconciliationStage = "list"
+	ReconciliationStageMatch     ReconciliationStage = "match"
+	ReconciliationStageRepair    ReconciliationStage = "repair"
+	ReconciliationStageUnclaimed ReconciliationStage = "unclaimed"
+)
+
+// Valid indicates whether the value is a known member of the ReconciliationStage enum.
+func (e ReconciliationStage) Valid() bool {
+	switch e {
+	case ReconciliationStageEnd:
+		return true
+	case ReconciliationStageList:
+		return true
+	case ReconciliationStageMatch:
+		return true
+	case ReconciliationStageRepair:
+		return true
+	case ReconciliationStageUnclaimed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReconciliationMode.
+const (
+	ReconciliationModeApply ReconciliationMode = "apply"
+	ReconciliationModePlan  ReconciliationMode = "plan"
+)
+
+// Valid indicates whether the value is a known member of the ReconciliationMode enum.
+func (e ReconciliationMode) Valid() bool {
+	switch e {
+	case ReconciliationModeApply:
+		return true
+	case ReconciliationModePlan:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReconciliationState.
+const (
+	ReconciliationStateDone      ReconciliationState = "done"
+	ReconciliationStateFailed    ReconciliationState = "failed"
+	ReconciliationStateRequested ReconciliationState = "requested"
+	ReconciliationStateRunning   ReconciliationState = "running"
+	ReconciliationStateStopped   ReconciliationState = "stopped"
+)
+
+// Valid indicates whether the value is a known member of the ReconciliationState enum.
+func (e ReconciliationState) Valid() bool {
+	switch e {
+	case ReconciliationStateDone:
+		return true
+	case ReconciliationStateFailed:
+		return true
+	case ReconciliationStateRequested:
+		return true
+	case ReconciliationStateRunning:
+		return true
+	case ReconciliationStateStopped:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RefundStatus.
 const (
 	RefundStatusFailed    RefundStatus = "failed"
@@ -302,6 +413,27 @@ func (e SagaState) Valid() bool {
 	}
 }
 
+// Defines values for Severity.
+const (
+	SeverityCritical Severity = "critical"
+	SeverityHigh     Severity = "high"
+	SeverityLow      Severity = "low"
+)
+
+// Valid indicates whether the value is a known member of the Severity enum.
+func (e Severity) Valid() bool {
+	switch e {
+	case SeverityCritical:
+		return true
+	case SeverityHigh:
+		return true
+	case SeverityLow:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StepStatus.
 const (
 	StepStatusDone    StepStatus = "done"
@@ -331,16 +463,19 @@ func (e StepStatus) Valid() bool {
 
 // Defines values for Endpoint.
 const (
-	EndpointCancelOrder   Endpoint = "POST /v1/orders/{id}/cancel"
-	EndpointCancelSaga    Endpoint = "POST /v1/sagas/{saga}/cancel"
-	EndpointCaptureOrder  Endpoint = "POST /v1/orders/{id}/capture"
-	EndpointContinueOrder Endpoint = "POST /v1/orders/{id}/continue"
-	EndpointCreateOrder   Endpoint = "POST /v1/orders"
-	EndpointCreateRefund  Endpoint = "POST /v1/orders/{id}/refunds"
-	EndpointPatchOrder    Endpoint = "PATCH /v1/orders/{id}"
-	EndpointPutStock      Endpoint = "PUT /v1/stock/{sku}"
-	EndpointResolveSaga   Endpoint = "POST /v1/sagas/{saga}/resolve"
-	EndpointRetrySaga     Endpoint = "POST /v1/sagas/{saga}/retry"
+	EndpointCancelOrder          Endpoint = "POST /v1/orders/{id}/cancel"
+	EndpointCancelSaga           Endpoint = "POST /v1/sagas/{saga}/cancel"
+	EndpointCaptureOrder         Endpoint = "POST /v1/orders/{id}/capture"
+	EndpointContinueOrder        Endpoint = "POST /v1/orders/{id}/continue"
+	EndpointCreateOrder          Endpoint = "POST /v1/orders"
+	EndpointCreateReconciliation Endpoint = "POST /v1/reconciliations"
+	EndpointCreateRefund         Endpoint = "POST /v1/orders/{id}/refunds"
+	EndpointIgnoreFinding        Endpoint = "POST /v1/findings/{finding}/ignore"
+	EndpointPatchOrder           Endpoint = "PATCH /v1/orders/{id}"
+	EndpointPutStock             Endpoint = "PUT /v1/stock/{sku}"
+	EndpointResolveFinding       Endpoint = "POST /v1/findings/{finding}/resolve"
+	EndpointResolveSaga          Endpoint = "POST /v1/sagas/{saga}/resolve"
+	EndpointRetrySaga            Endpoint = "POST /v1/sagas/{saga}/retry"
 )
 
 // Valid indicates whether the value is a known member of the Endpoint enum.
@@ -356,33 +491,21 @@ func (e Endpoint) Valid() bool {
 		return true
 	case EndpointCreateOrder:
 		return true
+	case EndpointCreateReconciliation:
+		return true
 	case EndpointCreateRefund:
+		return true
+	case EndpointIgnoreFinding:
 		return true
 	case EndpointPatchOrder:
 		return true
 	case EndpointPutStock:
 		return true
+	case EndpointResolveFinding:
+		return true
 	case EndpointResolveSaga:
 		return true
 	case EndpointRetrySaga:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for FindingStatusFilter.
-const (
-	FindingStatusFilterOpen     FindingStatusFilter = "open"
-	FindingStatusFilterResolved FindingStatusFilter = "resolved"
-)
-
-// Valid indicates whether the value is a known member of the FindingStatusFilter enum.
-func (e FindingStatusFilter) Valid() bool {
-	switch e {
-	case FindingStatusFilterOpen:
-		return true
-	case FindingStatusFilterResolved:
 		return true
 	default:
 		return false
@@ -422,36 +545,21 @@ func (e OpenStateFilter) Valid() bool {
 	}
 }
 
-// Defines values for ListFindingsParamsStatus.
-const (
-	ListFindingsParamsStatusOpen     ListFindingsParamsStatus = "open"
-	ListFindingsParamsStatusResolved ListFindingsParamsStatus = "resolved"
-)
-
-// Valid indicates whether the value is a known member of the ListFindingsParamsStatus enum.
-func (e ListFindingsParamsStatus) Valid() bool {
-	switch e {
-	case ListFindingsParamsStatusOpen:
-		return true
-	case ListFindingsParamsStatusResolved:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for GetIdempotencyKeyParamsEndpoint.
 const (
-	GetIdempotencyKeyParamsEndpointCancelOrder   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/cancel"
-	GetIdempotencyKeyParamsEndpointCancelSaga    GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/cancel"
-	GetIdempotencyKeyParamsEndpointCaptureOrder  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/capture"
-	GetIdempotencyKeyParamsEndpointContinueOrder GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/continue"
-	GetIdempotencyKeyParamsEndpointCreateOrder   GetIdempotencyKeyParamsEndpoint = "POST /v1/orders"
-	GetIdempotencyKeyParamsEndpointCreateRefund  GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/refunds"
-	GetIdempotencyKeyParamsEndpointPatchOrder    GetIdempotencyKeyParamsEndpoint = "PATCH /v1/orders/{id}"
-	GetIdempotencyKeyParamsEndpointPutStock      GetIdempotencyKeyParamsEndpoint = "PUT /v1/stock/{sku}"
-	GetIdempotencyKeyParamsEndpointResolveSaga   GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/resolve"
-	GetIdempotencyKeyParamsEndpointRetrySaga     GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/retry"
+	GetIdempotencyKeyParamsEndpointCancelOrder          GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/cancel"
+	GetIdempotencyKeyParamsEndpointCancelSaga           GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/cancel"
+	GetIdempotencyKeyParamsEndpointCaptureOrder         GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/capture"
+	GetIdempotencyKeyParamsEndpointContinueOrder        GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/continue"
+	GetIdempotencyKeyParamsEndpointCreateOrder          GetIdempotencyKeyParamsEndpoint = "POST /v1/orders"
+	GetIdempotencyKeyParamsEndpointCreateReconciliation GetIdempotencyKeyParamsEndpoint = "POST /v1/reconciliations"
+	GetIdempotencyKeyParamsEndpointCreateRefund         GetIdempotencyKeyParamsEndpoint = "POST /v1/orders/{id}/refunds"
+	GetIdempotencyKeyParamsEndpointIgnoreFinding        GetIdempotencyKeyParamsEndpoint = "POST /v1/findings/{finding}/ignore"
+	GetIdempotencyKeyParamsEndpointPatchOrder           GetIdempotencyKeyParamsEndpoint = "PATCH /v1/orders/{id}"
+	GetIdempotencyKeyParamsEndpointPutStock             GetIdempotencyKeyParamsEndpoint = "PUT /v1/stock/{sku}"
+	GetIdempotencyKeyParamsEndpointResolveFinding       GetIdempotencyKeyParamsEndpoint = "POST /v1/findings/{finding}/resolve"
+	GetIdempotencyKeyParamsEndpointResolveSaga          GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/resolve"
+	GetIdempotencyKeyParamsEndpointRetrySaga            GetIdempotencyKeyParamsEndpoint = "POST /v1/sagas/{saga}/retry"
 )
 
 // Valid indicates whether the value is a known member of the GetIdempotencyKeyParamsEndpoint enum.
@@ -467,11 +575,17 @@ func (e GetIdempotencyKeyParamsEndpoint) Valid() bool {
 		return true
 	case GetIdempotencyKeyParamsEndpointCreateOrder:
 		return true
+	case GetIdempotencyKeyParamsEndpointCreateReconciliation:
+		return true
 	case GetIdempotencyKeyParamsEndpointCreateRefund:
+		return true
+	case GetIdempotencyKeyParamsEndpointIgnoreFinding:
 		return true
 	case GetIdempotencyKeyParamsEndpointPatchOrder:
 		return true
 	case GetIdempotencyKeyParamsEndpointPutStock:
+		return true
+	case GetIdempotencyKeyParamsEndpointResolveFinding:
 		return true
 	case GetIdempotencyKeyParamsEndpointResolveSaga:
 		return true
@@ -526,7 +640,7 @@ type AuditEntry struct {
 	// Action What was done, such as `saga.nothing_kept` or `api_key.revoked`.
 	Action string `json:"action"`
 
-	// Subject To what; a saga by its key, an API key by its id.
+	// Subject To what; a saga by its key, an API key, a finding or a run by its id.
 	Subject string `json:"subject"`
 
 	// Reason Why, in that person's words.
@@ -632,6 +746,42 @@ type Decline struct {
 	Hard bool `json:"hard"`
 }
 
+// Facts What one side says of a payment. Amounts are minor units; what it does not tell is absent.
+type Facts struct {
+	// Source Where it is from: `database`, `list`, `statement`, `notice`.
+	Source string `json:"source,omitempty,omitzero"`
+
+	// Status How the payment stands there.
+	Status string `json:"status,omitempty,omitzero"`
+
+	// Amount What it is over.
+	Amount int64 `json:"amount,omitempty,omitzero"`
+
+	// Currency In which currency.
+	Currency string `json:"currency,omitempty,omitzero"`
+
+	// Captured How much of it is taken.
+	Captured int64 `json:"captured,omitempty,omitzero"`
+
+	// Refunded How much of it is given back.
+	Refunded int64 `json:"refunded,omitempty,omitzero"`
+
+	// Fee What the provider keeps.
+	Fee int64 `json:"fee,omitempty,omitzero"`
+
+	// Net What is left for the shop.
+	Net int64 `json:"net,omitempty,omitzero"`
+
+	// References The provider's ids that it is about.
+	References []string `json:"references,omitempty,omitzero"`
+
+	// Keys Our own references that it is about.
+	Keys []string `json:"keys,omitempty,omitzero"`
+
+	// At When, as that side tells it.
+	At time.Time `json:"at,omitempty,omitzero"`
+}
+
 // FieldError One place in the request that must be mended. At most one of `pointer`, `header` and `parameter` names it; none means the whole body.
 type FieldError struct {
 	// Pointer A JSON Pointer (RFC 6901) into the body, such as `/items/0/quantity`.
@@ -647,32 +797,75 @@ type FieldError struct {
 	Detail string `json:"detail"`
 }
 
-// Finding Something that no rule decides, for a person to look at.
+// Finding Something that no rule decides, for a person to look at, or that a rule may mend.
 type Finding struct {
 	// ID The finding's identifier.
 	ID openapi_types.UUID `json:"id"`
 
-	// Kind What kind of finding it is.
+	// Kind What kind of finding it is. The runbook has a chapter about each.
 	Kind string `json:"kind"`
+
+	// Severity How soon a person should look. Only where findings are read.
+	Severity Severity `json:"severity,omitempty,omitzero"`
 
 	// Detail What was found, for people.
 	Detail string `json:"detail"`
 
-	// CreatedAt When it was found.
+	// CreatedAt When it was first found.
 	CreatedAt time.Time `json:"created_at"`
 
-	// SagaKey The saga that it is about. Only in a list of findings.
+	// LastSeenAt When it was last found. Only where findings are read.
+	LastSeenAt time.Time `json:"last_seen_at,omitempty,omitzero"`
+
+	// Status How it stands. Only where findings are read.
+	Status FindingStatus `json:"status,omitempty,omitzero"`
+
+	// Source Who waits for its end. `saga`: the saga does, and is decided by a person. `reconciliation`: nobody. Only where findings are read.
+	Source FindingSource `json:"source,omitempty,omitzero"`
+
+	// SagaKey The saga that it is about. Only where findings are read; absent where no saga is known.
 	SagaKey *openapi_types.UUID `json:"saga_key,omitempty"`
 
-	// OrderID The order that it is about. Only in a list of findings.
+	// OrderID The order that it is about. Only where findings are read; absent where no order is known.
 	OrderID *openapi_types.UUID `json:"order_id,omitempty"`
 
-	// ResolvedAt When somebody decided about it. Absent while it is open.
+	// Provider The provider that tells otherwise. Absent where it is not about one.
+	Provider string `json:"provider,omitempty,omitzero"`
+
+	// ProviderReference The provider's id of what it is about. Absent where none is known.
+	ProviderReference string `json:"provider_reference,omitempty,omitzero"`
+
+	// Amount How much is in question, in minor units. Absent where that is not known.
+	Amount int64 `json:"amount,omitempty,omitzero"`
+
+	// Currency The currency of `amount`.
+	Currency string `json:"currency,omitempty,omitzero"`
+
+	// Repair What would mend it, and is done by a run of mode `apply` where the settings allow it. Absent where only a person can tell.
+	Repair string `json:"repair,omitempty,omitzero"`
+
+	// Note What came of the last repair that was tried. Absent where none was.
+	Note string `json:"note,omitempty,omitzero"`
+
+	// Here What paysaga has. Only where one finding is read.
+	Here *Facts `json:"here,omitempty"`
+
+	// There What the provider tells. Only where one finding is read.
+	There *Facts `json:"there,omitempty"`
+
+	// IgnoredUntil Until when nobody wants to hear of it. Absent where it is not ignored.
+	IgnoredUntil time.Time `json:"ignored_until,omitempty,omitzero"`
+
+	// ResolvedAt When somebody decided about it, or it was mended. Absent while it is open.
 	ResolvedAt time.Time `json:"resolved_at,omitempty,omitzero"`
 
-	// Resolution What was decided; `audit_log` tells by whom and why. Absent while it is open.
+	// Resolution What closed it: a decision about its saga; `resolved`, by a person; `repaired`, by a run; or `healed`, it was gone when it was
+	// looked for again. `audit_log` tells of people by whom and why. Absent while it is open.
 	Resolution string `json:"resolution,omitempty,omitzero"`
 }
+
+// FindingSource Who waits for its end. `saga`: the saga does, and is decided by a person. `reconciliation`: nobody. Only where findings are read.
+type FindingSource string
 
 // FindingList One page of findings.
 type FindingList struct {
@@ -683,10 +876,22 @@ type FindingList struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
+// FindingStatus `ignored`: open, and nobody wants to hear of it for a while. `resolved`: decided, repaired, or gone.
+type FindingStatus string
+
 // Health The state of the process.
 type Health struct {
 	// Status `ok`.
 	Status string `json:"status"`
+}
+
+// IgnoreRequest Until when nobody wants to hear of a finding.
+type IgnoreRequest struct {
+	// Until A time to come, within a year.
+	Until time.Time `json:"until"`
+
+	// Reason Why, in your own words. Kept in the audit log, so without names, addresses and the like; a card number is refused.
+	Reason DecisionReason `json:"reason"`
 }
 
 // Item One line of an order.
@@ -950,6 +1155,117 @@ type Problem struct {
 // ProviderName The payment provider, such as `stripe`. The server must be set up for it.
 type ProviderName = string
 
+// Reconciliation One run of reconciliation.
+type Reconciliation struct {
+	// ID The run's identifier.
+	ID openapi_types.UUID `json:"id"`
+
+	// Mode `plan`: find, and say what would be done. `apply`: do it as well, as far as the server's settings allow.
+	Mode ReconciliationMode `json:"mode"`
+
+	// State `requested`: waits for a worker. `running`: under way, or its process died and the next run goes on with it. `stopped`: its repairs
+	// would have moved more money than a run may, so it has done none. `failed`: `reason` says why.
+	State ReconciliationState `json:"state"`
+
+	// Stage How far it is: reading what the providers have, comparing our payments with it, looking at what is left over there, repairing.
+	Stage ReconciliationStage `json:"stage"`
+
+	// Providers Which providers it is about.
+	Providers []ProviderName `json:"providers"`
+
+	// Since From when on payments are compared. Absent until that is settled, at its start.
+	Since time.Time `json:"since,omitempty,omitzero"`
+
+	// Until Up to when. Absent until that is settled.
+	Until time.Time `json:"until,omitempty,omitzero"`
+
+	// RequestedBy Who asked for it, as in the audit log; `schedule` for one that came by itself.
+	RequestedBy string `json:"requested_by"`
+
+	// Totals What a run has read, found and done so far.
+	Totals ReconciliationTotals `json:"totals"`
+
+	// Reason Why it stopped or failed.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// CreatedAt When it was asked for.
+	CreatedAt time.Time `json:"created_at"`
+
+	// FinishedAt When it ended. Absent until then.
+	FinishedAt time.Time `json:"finished_at,omitempty,omitzero"`
+}
+
+// ReconciliationStage How far it is: reading what the providers have, comparing our payments with it, looking at what is left over there, repairing.
+type ReconciliationStage string
+
+// ReconciliationList One page of runs.
+type ReconciliationList struct {
+	// Data The runs, newest first.
+	Data []Reconciliation `json:"data"`
+
+	// NextCursor What to send as `cursor` for the next page; null on the last one.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// ReconciliationMode `plan`: find, and say what would be done. `apply`: do it as well, as far as the server's settings allow.
+type ReconciliationMode string
+
+// ReconciliationRequest A run to be made.
+type ReconciliationRequest struct {
+	// Mode `plan`: find, and say what would be done. `apply`: do it as well, as far as the server's settings allow.
+	Mode ReconciliationMode `json:"mode"`
+
+	// Providers Which providers it is about; all that the server is set up for, unless it is said.
+	Providers []ProviderName `json:"providers,omitempty,omitzero"`
+
+	// Since From when on payments are compared; by itself from where the last run ended, less an overlap. What is open is looked at whenever
+	// it began.
+	Since time.Time `json:"since,omitempty,omitzero"`
+
+	// Until Up to when; by itself, as far as the providers tell for sure.
+	Until time.Time `json:"until,omitempty,omitzero"`
+}
+
+// ReconciliationState `requested`: waits for a worker. `running`: under way, or its process died and the next run goes on with it. `stopped`: its repairs
+// would have moved more money than a run may, so it has done none. `failed`: `reason` says why.
+type ReconciliationState string
+
+// ReconciliationTotals What a run has read, found and done so far.
+type ReconciliationTotals struct {
+	// Transactions Payments and refunds that the providers listed.
+	Transactions int64 `json:"transactions"`
+
+	// Lines Lines that were read from a settlement file.
+	Lines int64 `json:"lines"`
+
+	// Malformed Of these, those that could not be read.
+	Malformed int64 `json:"malformed"`
+
+	// Payments Our payments that were compared.
+	Payments int64 `json:"payments"`
+
+	// Unclaimed Payments of the providers that no order knows.
+	Unclaimed int64 `json:"unclaimed"`
+
+	// Opened Findings that are new.
+	Opened int64 `json:"opened"`
+
+	// SeenAgain Findings that were open before.
+	SeenAgain int64 `json:"seen_again"`
+
+	// Healed Findings that are gone by themselves.
+	Healed int64 `json:"healed"`
+
+	// Repaired Findings that the run has mended.
+	Repaired int64 `json:"repaired"`
+
+	// Refused Repairs that could not be carried out.
+	Refused int64 `json:"refused"`
+
+	// Moved The money of the repairs that were carried out, by currency, in minor units. Absent where there were none.
+	Moved map[string]int64 `json:"moved,omitempty,omitzero"`
+}
+
 // Refund Money given back, or on its way.
 type Refund struct {
 	// ID The refund's identifier.
@@ -1163,6 +1479,9 @@ type SagaSummary struct {
 	State SagaState `json:"state"`
 }
 
+// Severity `critical`: a customer's money is wrong, or will be. `high`: the books are wrong. `low`: something is late.
+type Severity string
+
 // Step One attempt of one step.
 type Step struct {
 	// Name `reserve`, `charge`, `continue`, `capture` and `confirm` on the way; `release`, `void` and `refund` on the way back.
@@ -1246,11 +1565,17 @@ type Endpoint string
 // FindingFilter defines model for FindingFilter.
 type FindingFilter = string
 
+// FindingID defines model for FindingID.
+type FindingID = openapi_types.UUID
+
 // FindingKindFilter defines model for FindingKindFilter.
 type FindingKindFilter = string
 
-// FindingStatusFilter defines model for FindingStatusFilter.
-type FindingStatusFilter string
+// FindingProviderFilter The payment provider, such as `stripe`. The server must be set up for it.
+type FindingProviderFilter = ProviderName
+
+// FindingStatusFilter `ignored`: open, and nobody wants to hear of it for a while. `resolved`: decided, repaired, or gone.
+type FindingStatusFilter = FindingStatus
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -1273,6 +1598,9 @@ type OrderID = openapi_types.UUID
 // ProviderFilter The payment provider, such as `stripe`. The server must be set up for it.
 type ProviderFilter = ProviderName
 
+// ReconciliationID defines model for ReconciliationID.
+type ReconciliationID = openapi_types.UUID
+
 // RefundID defines model for RefundID.
 type RefundID = openapi_types.UUID
 
@@ -1284,6 +1612,9 @@ type SagaKey = openapi_types.UUID
 
 // SagaKindFilter `order`: an order and its payment, until the money is taken or given up. `refund`: one refund of a completed order.
 type SagaKindFilter = SagaKind
+
+// SeverityFilter `critical`: a customer's money is wrong, or will be. `high`: the books are wrong. `low`: something is late.
+type SeverityFilter = Severity
 
 // StatusFilter `processing`: under way, ask again. `awaiting`: the customer must act, or the provider has not decided yet. `confirmed`:
 // the goods are the customer's: the money is taken, or held where capture is manual. A held order becomes `canceled` by a cancel
@@ -1314,6 +1645,12 @@ type DecisionConflict = Problem
 // DecisionRefused Why a request was not carried out (RFC 9457).
 type DecisionRefused = Problem
 
+// FindingConflict Why a request was not carried out (RFC 9457).
+type FindingConflict = Problem
+
+// FindingDecided Something that no rule decides, for a person to look at, or that a rule may mend.
+type FindingDecided = Finding
+
 // InProgress Why a request was not carried out (RFC 9457).
 type InProgress = Problem
 
@@ -1338,6 +1675,15 @@ type OrderRefused = Problem
 // PaymentDeclined Why a request was not carried out (RFC 9457).
 type PaymentDeclined = Problem
 
+// ReconciliationConflict Why a request was not carried out (RFC 9457).
+type ReconciliationConflict = Problem
+
+// ReconciliationRefused Why a request was not carried out (RFC 9457).
+type ReconciliationRefused = Problem
+
+// ReconciliationRequested One run of reconciliation.
+type ReconciliationRequested = Reconciliation
+
 // TooManyRequests Why a request was not carried out (RFC 9457).
 type TooManyRequests = Problem
 
@@ -1355,7 +1701,7 @@ type UnsupportedMediaType = Problem
 
 // ListAuditLogParams defines parameters for ListAuditLog.
 type ListAuditLogParams struct {
-	// Subject Only what was done to this saga, by its key, or to this API key, by its id.
+	// Subject Only what was done to this saga, by its key, or to this API key, finding or run, by its id.
 	Subject *SubjectFilter `form:"subject,omitempty" json:"subject,omitempty"`
 
 	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
@@ -1367,11 +1713,17 @@ type ListAuditLogParams struct {
 
 // ListFindingsParams defines parameters for ListFindings.
 type ListFindingsParams struct {
-	// Status Only findings that are open, or those that are resolved.
-	Status *ListFindingsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+	// Status Only findings that are open, those that are ignored at this moment, or those that are resolved.
+	Status *FindingStatusFilter `form:"status,omitempty" json:"status,omitempty"`
 
 	// Kind Only findings of this kind.
 	Kind *FindingKindFilter `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Severity Only findings of this severity.
+	Severity *SeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// Provider Only findings about this provider.
+	Provider *FindingProviderFilter `form:"provider,omitempty" json:"provider,omitempty"`
 
 	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -1380,8 +1732,25 @@ type ListFindingsParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
-// ListFindingsParamsStatus defines parameters for ListFindings.
-type ListFindingsParamsStatus string
+// IgnoreFindingParams defines parameters for IgnoreFinding.
+type IgnoreFindingParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// ResolveFindingParams defines parameters for ResolveFinding.
+type ResolveFindingParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
 
 // GetIdempotencyKeyParams defines parameters for GetIdempotencyKey.
 type GetIdempotencyKeyParams struct {
@@ -1467,6 +1836,25 @@ type CreateRefundParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
+// ListReconciliationsParams defines parameters for ListReconciliations.
+type ListReconciliationsParams struct {
+	// Cursor Where to go on, as `next_cursor` of the page before gave it. Opaque; do not build it.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many to give at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateReconciliationParams defines parameters for CreateReconciliation.
+type CreateReconciliationParams struct {
+	// IdempotencyKey Names this request: one key, one order and one charge, or one capture, or one refund. 16 to 255 characters of
+	// `A-Z a-z 0-9 . _ ~ : -`, bare or in double quotes as the IETF draft has it; a version 4 UUID or a ULID is best. Make it
+	// once per intent and keep it with the order, so that a retry after a crash of the shop still sends the same one. Keys belong
+	// to the account and the endpoint, and are kept for 30 days unless the server is set otherwise. A request without one is
+	// refused, unless the server is set to let it proceed unprotected.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ListSagasParams defines parameters for ListSagas.
 type ListSagasParams struct {
 	// State Only sagas in this state.
@@ -1539,6 +1927,12 @@ type PutStockParams struct {
 // ReceiveWebhookJSONBody defines parameters for ReceiveWebhook.
 type ReceiveWebhookJSONBody = map[string]interface{}
 
+// IgnoreFindingJSONRequestBody defines body for IgnoreFinding for application/json ContentType.
+type IgnoreFindingJSONRequestBody = IgnoreRequest
+
+// ResolveFindingJSONRequestBody defines body for ResolveFinding for application/json ContentType.
+type ResolveFindingJSONRequestBody = DecisionRequest
+
 // CreateOrderJSONRequestBody defines body for CreateOrder for application/json ContentType.
 type CreateOrderJSONRequestBody = OrderRequest
 
@@ -1556,6 +1950,9 @@ type ContinueOrderJSONRequestBody = ContinueRequest
 
 // CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
 type CreateRefundJSONRequestBody = RefundRequest
+
+// CreateReconciliationJSONRequestBody defines body for CreateReconciliation for application/json ContentType.
+type CreateReconciliationJSONRequestBody = ReconciliationRequest
 
 // CancelSagaJSONRequestBody defines body for CancelSaga for application/json ContentType.
 type CancelSagaJSONRequestBody = DecisionRequest
@@ -1601,6 +1998,15 @@ type ServerInterface interface {
 	// ListFindings List what was found, newest first
 	// (GET /v1/findings)
 	ListFindings(w http.ResponseWriter, r *http.Request, params ListFindingsParams)
+	// GetFinding See one finding, with what both sides say
+	// (GET /v1/findings/{finding})
+	GetFinding(w http.ResponseWriter, r *http.Request, finding FindingID)
+	// IgnoreFinding Hear nothing of a finding for a time
+	// (POST /v1/findings/{finding}/ignore)
+	IgnoreFinding(w http.ResponseWriter, r *http.Request, finding FindingID, params IgnoreFindingParams)
+	// ResolveFinding Say that a finding is settled
+	// (POST /v1/findings/{finding}/resolve)
+	ResolveFinding(w http.ResponseWriter, r *http.Request, finding FindingID, params ResolveFindingParams)
 	// GetIdempotencyKey See how an idempotency key stands
 	// (GET /v1/idempotency-keys/{key})
 	GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key KeyText, params GetIdempotencyKeyParams)
@@ -1637,6 +2043,15 @@ type ServerInterface interface {
 	// GetOrderSaga See how an order got where it is
 	// (GET /v1/orders/{id}/saga)
 	GetOrderSaga(w http.ResponseWriter, r *http.Request, id OrderID)
+	// ListReconciliations List the runs of reconciliation, newest first
+	// (GET /v1/reconciliations)
+	ListReconciliations(w http.ResponseWriter, r *http.Request, params ListReconciliationsParams)
+	// CreateReconciliation Have a run of reconciliation made
+	// (POST /v1/reconciliations)
+	CreateReconciliation(w http.ResponseWriter, r *http.Request, params CreateReconciliationParams)
+	// GetReconciliation See how a run of reconciliation stands
+	// (GET /v1/reconciliations/{reconciliation})
+	GetReconciliation(w http.ResponseWriter, r *http.Request, reconciliation ReconciliationID)
 	// ListSagas List the sagas that have no end yet, the longest unmoved first
 	// (GET /v1/sagas)
 	ListSagas(w http.ResponseWriter, r *http.Request, params ListSagasParams)
@@ -1724,6 +2139,24 @@ func (_ Unimplemented) ListFindings(w http.ResponseWriter, r *http.Request, para
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// GetFinding See one finding, with what both sides say
+// (GET /v1/findings/{finding})
+func (_ Unimplemented) GetFinding(w http.ResponseWriter, r *http.Request, finding FindingID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// IgnoreFinding Hear nothing of a finding for a time
+// (POST /v1/findings/{finding}/ignore)
+func (_ Unimplemented) IgnoreFinding(w http.ResponseWriter, r *http.Request, finding FindingID, params IgnoreFindingParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ResolveFinding Say that a finding is settled
+// (POST /v1/findings/{finding}/resolve)
+func (_ Unimplemented) ResolveFinding(w http.ResponseWriter, r *http.Request, finding FindingID, params ResolveFindingParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // GetIdempotencyKey See how an idempotency key stands
 // (GET /v1/idempotency-keys/{key})
 func (_ Unimplemented) GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key KeyText, params GetIdempotencyKeyParams) {
@@ -1793,6 +2226,24 @@ func (_ Unimplemented) GetRefund(w http.ResponseWriter, r *http.Request, id Orde
 // GetOrderSaga See how an order got where it is
 // (GET /v1/orders/{id}/saga)
 func (_ Unimplemented) GetOrderSaga(w http.ResponseWriter, r *http.Request, id OrderID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListReconciliations List the runs of reconciliation, newest first
+// (GET /v1/reconciliations)
+func (_ Unimplemented) ListReconciliations(w http.ResponseWriter, r *http.Request, params ListReconciliationsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CreateReconciliation Have a run of reconciliation made
+// (POST /v1/reconciliations)
+func (_ Unimplemented) CreateReconciliation(w http.ResponseWriter, r *http.Request, params CreateReconciliationParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetReconciliation See how a run of reconciliation stands
+// (GET /v1/reconciliations/{reconciliation})
+func (_ Unimplemented) GetReconciliation(w http.ResponseWriter, r *http.Request, reconciliation ReconciliationID) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2063,6 +2514,32 @@ func (siw *ServerInterfaceWrapper) ListFindings(w http.ResponseWriter, r *http.R
 		return
 	}
 
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", r.URL.Query(), &params.Severity, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "severity"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "severity", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "provider" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "provider", r.URL.Query(), &params.Provider, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "provider"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -2091,6 +2568,132 @@ func (siw *ServerInterfaceWrapper) ListFindings(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListFindings(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetFinding operation middleware
+func (siw *ServerInterfaceWrapper) GetFinding(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "finding" -------------
+	var finding FindingID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "finding", chi.URLParam(r, "finding"), &finding, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "finding", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetFinding(w, r, finding)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// IgnoreFinding operation middleware
+func (siw *ServerInterfaceWrapper) IgnoreFinding(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "finding" -------------
+	var finding FindingID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "finding", chi.URLParam(r, "finding"), &finding, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "finding", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params IgnoreFindingParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.IgnoreFinding(w, r, finding, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ResolveFinding operation middleware
+func (siw *ServerInterfaceWrapper) ResolveFinding(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "finding" -------------
+	var finding FindingID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "finding", chi.URLParam(r, "finding"), &finding, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "finding", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResolveFindingParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ResolveFinding(w, r, finding, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2609,6 +3212,119 @@ func (siw *ServerInterfaceWrapper) GetOrderSaga(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetOrderSaga(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListReconciliations operation middleware
+func (siw *ServerInterfaceWrapper) ListReconciliations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReconciliationsParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListReconciliations(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateReconciliation operation middleware
+func (siw *ServerInterfaceWrapper) CreateReconciliation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateReconciliationParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateReconciliation(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetReconciliation operation middleware
+func (siw *ServerInterfaceWrapper) GetReconciliation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "reconciliation" -------------
+	var reconciliation ReconciliationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "reconciliation", chi.URLParam(r, "reconciliation"), &reconciliation, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reconciliation", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetReconciliation(w, r, reconciliation)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3181,6 +3897,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/v1/findings", wrapper.ListFindings)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/findings/{finding}", wrapper.GetFinding)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/findings/{finding}/ignore", wrapper.IgnoreFinding)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/findings/{finding}/resolve", wrapper.ResolveFinding)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/idempotency-keys/{key}", wrapper.GetIdempotencyKey)
 	})
 	r.Group(func(r chi.Router) {
@@ -3215,6 +3940,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/orders/{id}/saga", wrapper.GetOrderSaga)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/reconciliations", wrapper.ListReconciliations)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/reconciliations", wrapper.CreateReconciliation)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/reconciliations/{reconciliation}", wrapper.GetReconciliation)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/sagas", wrapper.ListSagas)

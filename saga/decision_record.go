@@ -55,14 +55,6 @@ type ReviewPlace struct {
 	Key       uuid.UUID
 }
 
-// FindingFilter narrows a list of findings, newest first. Empty fields do not narrow it.
-type FindingFilter struct {
-	Resolved *bool
-	Kind     string
-	Before   *FindingPlace // only findings older than this one
-	Limit    int
-}
-
 // FindingPlace is where a finding stands in such a list.
 type FindingPlace struct {
 	CreatedAt time.Time

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -139,7 +140,7 @@ func TestKeyIsNotLogged(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	id := uuid.MustParse("5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71")
-	at, ofSaga := "/below/v1/orders/"+id.String(), "/below/v1/sagas/"+id.String()
+	at, ofSaga, ofFinding := "/below/v1/orders/"+id.String(), "/below/v1/sagas/"+id.String(), "/below/v1/findings/"+id.String()
 	for name, test := range map[string]struct {
 		call         func(context.Context, *Client, Key) error
 		method, path string
@@ -174,6 +175,19 @@ func TestRequests(t *testing.T) {
 			_, err := c.CancelSaga(ctx, k, id, "why")
 			return err
 		}, "POST", ofSaga + "/cancel", `{"reason":"why"}`},
+		"resolve finding": {func(ctx context.Context, c *Client, k Key) error {
+			_, err := c.ResolveFinding(ctx, k, id, "why")
+			return err
+		}, "POST", ofFinding + "/resolve", `{"reason":"why"}`},
+		"ignore finding": {func(ctx context.Context, c *Client, k Key) error {
+			until := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC)
+			_, err := c.IgnoreFinding(ctx, k, id, api.IgnoreRequest{Until: until, Reason: "why"})
+			return err
+		}, "POST", ofFinding + "/ignore", `{"until":"2026-12-24T00:00:00Z","reason":"why"}`},
+		"reconcile": {func(ctx context.Context, c *Client, k Key) error {
+			_, err := c.CreateReconciliation(ctx, k, api.ReconciliationRequest{Mode: api.ReconciliationModePlan, Providers: []string{"stripe"}})
+			return err
+		}, "POST", "/below/v1/reconciliations", `{"mode":"plan","providers":["stripe"]}`},
 		"notes": {func(ctx context.Context, c *Client, k Key) error {
 			_, err := c.UpdateMetadata(ctx, k, id, api.OrderPatch{Metadata: map[string]*string{"color": new("blue"), "cart": nil}})
 			return err
@@ -213,10 +227,15 @@ func TestReads(t *testing.T) {
 		id := uuid.New()
 		_, orderErr := c.GetOrder(t.Context(), id)
 		_, refundErr := c.GetRefund(t.Context(), id, id)
-		if orderErr != nil || refundErr != nil {
-			t.Fatal(orderErr, refundErr)
+		_, findingErr := c.GetFinding(t.Context(), id)
+		_, runErr := c.GetReconciliation(t.Context(), id)
+		if err := errors.Join(orderErr, refundErr, findingErr, runErr); err != nil {
+			t.Fatal(err)
 		}
-		for i, path := range []string{"/v1/orders/" + id.String(), "/v1/orders/" + id.String() + "/refunds/" + id.String()} {
+		for i, path := range []string{
+			"/v1/orders/" + id.String(), "/v1/orders/" + id.String() + "/refunds/" + id.String(), "/v1/findings/" + id.String(),
+			"/v1/reconciliations/" + id.String(),
+		} {
 			if got := s.requests[i]; got.method != http.MethodGet || got.path != path || got.key != "" || got.header.Get("Content-Type") != "" {
 				t.Errorf("%+v", got)
 			}

@@ -45,6 +45,10 @@ const (
 	NotInReview          ProblemType = "not-in-review"         // of decisions, as the next two
 	DecisionUnfit        ProblemType = "decision-unfit"        // the saga stands otherwise
 	DecisionContradicted ProblemType = "decision-contradicted" // the provider tells otherwise
+
+	FindingInReview       ProblemType = "finding-in-review"      // decide its saga
+	FindingResolved       ProblemType = "finding-resolved"       // somebody was first
+	ReconciliationWaiting ProblemType = "reconciliation-waiting" // there are enough runs to be made
 )
 
 // These say that the request has to be mended. There are more of them, on the server's page /problems.

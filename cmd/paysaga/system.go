@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -120,7 +122,7 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 	}
 	handler, err := httpapi.New(httpapi.Config{
 		Store: store, Runner: runner, Webhooks: inbox, Guard: guard, MaxBody: c.MaxBody, Logger: logger,
-		Metrics: seen.telemetry.Handler(), Observe: seen.telemetry.Middleware,
+		Metrics: seen.telemetry.Handler(), Observe: seen.telemetry.Middleware, Providers: slices.Sorted(maps.Keys(adapters)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the API: %w", err)

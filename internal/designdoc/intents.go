@@ -21,6 +21,10 @@ var operations = map[string]string{
 	"POST /v1/sagas/{saga}/retry":   "decide saga 1",
 	"POST /v1/sagas/{saga}/resolve": "resolve saga 1",
 	"POST /v1/sagas/{saga}/cancel":  "decide saga 1",
+
+	"POST /v1/findings/{finding}/resolve": "resolve finding 1",
+	"POST /v1/findings/{finding}/ignore":  "ignore finding 1",
+	"POST /v1/reconciliations":            "reconcile 1",
 }
 
 // intents writes what goes into the fingerprint of each endpoint, as the code has it.

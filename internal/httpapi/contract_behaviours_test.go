@@ -116,7 +116,7 @@ func (s *shop) otherAccountsKey(t *testing.T, e keyedEndpoint) {
 		r.header.Set("Authorization", "Bearer "+s.otherOperator)
 	}
 	theirs := s.send(t, r)
-	if strings.Contains(e.endpoint, "{id}") || strings.Contains(e.endpoint, "{saga}") {
+	if strings.Contains(e.endpoint, "{id}") || strings.Contains(e.endpoint, "{saga}") || strings.Contains(e.endpoint, "{finding}") {
 		theirs.checkRefusal(t, http.StatusNotFound, "not-found", "")
 		s.keyStatus(t, s.other, e.endpoint, key).checkRefusal(t, http.StatusNotFound, "not-found", "")
 		return
@@ -143,11 +143,11 @@ func (s *shop) run(t *testing.T, e keyedEndpoint, r request) running {
 	}
 	lock, err := s.pool.Begin(t.Context())
 	noError(t, err)
-	_, err = lock.Exec(t.Context(), `LOCK TABLE stock IN SHARE MODE`)
+	_, err = lock.Exec(t.Context(), fmt.Sprintf(`LOCK TABLE %s IN SHARE MODE`, e.table))
 	noError(t, err)
 	first := s.sending(t, r)
 	eventually(t, "the write waits", func() bool {
-		return query[bool](t, s, `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'stock'::regclass)`)
+		return query[bool](t, s, `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = $1::text::regclass)`, e.table)
 	})
 	return running{first: first, resume: func() { noError(t, lock.Commit(t.Context())) }}
 }

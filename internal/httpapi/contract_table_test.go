@@ -185,6 +185,41 @@ func keyedEndpoints() []keyedEndpoint {
 			never: "a decision that does not fit is refused before its key is claimed; what comes after one is told by the saga",
 		},
 		{
+			endpoint: "POST /v1/findings/{finding}/resolve", method: http.MethodPost, operator: true,
+			path: func(t *testing.T, s *shop) string {
+				t.Helper()
+				return "/v1/findings/" + s.divergence(t).String() + "/resolve"
+			},
+			body: `{"reason":"Booked as a difference."}`, other: `{"reason":"Booked as a price difference."}`,
+			status: http.StatusOK, again: http.StatusOK,
+			never: "what is refused is refused before anything is done, and the key is as unused as before",
+			table: "findings", breaking: "resolved_at IS NULL",
+		},
+		{
+			endpoint: "POST /v1/findings/{finding}/ignore", method: http.MethodPost, operator: true,
+			path: func(t *testing.T, s *shop) string {
+				t.Helper()
+				return "/v1/findings/" + s.divergence(t).String() + "/ignore"
+			},
+			body:   `{"until":` + tomorrow + `,"reason":"The provider looks into it."}`,
+			other:  `{"until":` + tomorrow + `,"reason":"The provider looks into it again."}`,
+			status: http.StatusOK, again: http.StatusOK,
+			never: "what is refused is refused before anything is done, and the key is as unused as before",
+			table: "findings", breaking: "ignored_until IS NULL",
+		},
+		{
+			endpoint: "POST /v1/reconciliations", method: http.MethodPost, operator: true,
+			path: func(t *testing.T, s *shop) string {
+				t.Helper()
+				s.exec(t, `UPDATE reconciliation_runs SET state = 'done', finished_at = now()`) // none waits
+				return "/v1/reconciliations"
+			},
+			body: `{"mode":"plan","providers":["stripe","adyen"]}`, other: `{"mode":"apply","providers":["stripe","adyen"]}`,
+			status: http.StatusAccepted, again: http.StatusAccepted,
+			never: "what is refused is refused before anything is done, and the key is as unused as before",
+			table: "reconciliation_runs", breaking: "state <> 'requested'",
+		},
+		{
 			endpoint: "PUT /v1/stock/{sku}", method: http.MethodPut, path: func(*testing.T, *shop) string { return "/v1/stock/MUG" },
 			body: `{"on_hand":77}`, other: `{"on_hand":78}`, status: http.StatusOK, again: http.StatusOK,
 			never: "it only sets values: what is refused is refused before anything is done, and the key is as unused as before",

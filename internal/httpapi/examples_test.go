@@ -18,6 +18,7 @@ import (
 	"paysaga/internal/webhook"
 	"paysaga/providers"
 	"paysaga/providers/stripe"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -89,9 +90,11 @@ func problemsOfExamples(t *testing.T, document *openapi3.T) map[string]api.Probl
 		"refundRefused":  answered(t, refunding(saga.RolledBack, saga.RefundFailed, saga.StepFailed, "charge_disputed")),
 		"webhookRefused": refusedWebhook(t),
 
-		"operatorRequired":     told(t, errOperatorRequired),
-		"notInReview":          told(t, refusedDecision(standing("", saga.Completed, saga.OrderConfirmed), providers.Outcome{})),
-		"decisionContradicted": told(t, refusedDecision(reviewed, stillPaid)),
+		"operatorRequired":      told(t, errOperatorRequired),
+		"findingInReview":       told(t, reconcile.ErrFindingInReview),
+		"reconciliationWaiting": told(t, reconcile.ErrBusy),
+		"notInReview":           told(t, refusedDecision(standing("", saga.Completed, saga.OrderConfirmed), providers.Outcome{})),
+		"decisionContradicted":  told(t, refusedDecision(reviewed, stillPaid)),
 	}
 }
 

@@ -37,6 +37,34 @@ func (s *server) answerKeyed(w http.ResponseWriter, r *http.Request, endpoint st
 	s.tell(w, r, result, err)
 }
 
+// heldIntent is what a request means that drives no saga, and whose key is held while it is carried out.
+type heldIntent struct {
+	fingerprint idempotency.Fingerprint
+	// do carries it out and stores the answer in the same transaction.
+	do func(ctx context.Context, held *idempotency.Held) (saga.Answer, error)
+}
+
+// answerHeld is the way of every POST that needs the database alone, and whose answer tells what was written.
+func (s *server) answerHeld(
+	w http.ResponseWriter, r *http.Request, endpoint string, read func(w http.ResponseWriter, r *http.Request) (heldIntent, error),
+) {
+	var meant heldIntent
+	s.Guard.Handler(idempotency.Route{
+		Endpoint: endpoint, Keep: idempotency.KeepSuccess, Tell: s.tell,
+		Read: func(w http.ResponseWriter, r *http.Request) (account string, _ idempotency.Fingerprint, err error) {
+			meant, err = read(w, r)
+			return accountOf(r.Context()), meant.fingerprint, err
+		},
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := meant.do(r.Context(), idempotency.HeldBy(r.Context()))
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		s.tell(w, r, idempotency.Result{Answer: answer}, nil)
+	})).ServeHTTP(w, r)
+}
+
 // resume goes on with the saga that an earlier request with the key began, or asked something of.
 func (s *server) resume(ctx context.Context, held idempotency.Held, record idempotency.Record) (saga.Answer, error) {
 	return s.Runner.TakeOver(ctx, saga.Ref{AccountID: held.AccountID, Key: record.SagaKey}, record.Fence)

@@ -16,7 +16,7 @@ import (
 )
 
 // operatorPaths are the addresses, with all below them, that need an operator's key.
-var operatorPaths = []string{"/v1/sagas", "/v1/findings", "/v1/audit-log"}
+var operatorPaths = []string{"/v1/sagas", "/v1/findings", "/v1/reconciliations", "/v1/audit-log"}
 
 // operatorsOnly keeps a shop's own keys from what people decide. It comes right behind the authentication, so that such a key learns
 // nothing of what is there.
@@ -83,39 +83,6 @@ func (s *server) GetSaga(w http.ResponseWriter, r *http.Request, key api.SagaKey
 		shown.Decisions = append(shown.Decisions, api.DecisionName(resolution))
 	}
 	s.sendJSON(w, r, shown)
-}
-
-// ListFindings shows what was found, newest first.
-func (s *server) ListFindings(w http.ResponseWriter, r *http.Request, params api.ListFindingsParams) {
-	limit := limitOf(params.Limit)
-	filter := saga.FindingFilter{Kind: value(params.Kind), Limit: limit + 1}
-	if params.Status != nil {
-		filter.Resolved = new(*params.Status == api.ListFindingsParamsStatusResolved)
-	}
-	if params.Cursor != nil {
-		at, id, err := readPlace(*params.Cursor)
-		if err != nil {
-			s.fail(w, r, errBadCursor)
-			return
-		}
-		filter.Before = &saga.FindingPlace{CreatedAt: at, ID: id}
-	}
-	found, err := s.Store.ListFindings(r.Context(), accountOf(r.Context()), filter)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	list := api.FindingList{Data: []api.Finding{}}
-	for i := range found[:min(limit, len(found))] {
-		shown := showFinding(found[i])
-		shown.SagaKey, shown.OrderID = &found[i].SagaKey, &found[i].OrderID
-		list.Data = append(list.Data, shown)
-	}
-	if len(found) > limit {
-		last := found[limit-1]
-		list.NextCursor = new(writePlace(last.CreatedAt, last.ID))
-	}
-	s.sendJSON(w, r, list)
 }
 
 // ListAuditLog shows who did what by hand, newest first.

@@ -24,6 +24,7 @@ func (s *shop) servedBy(t *testing.T, runner *saga.Runner, changes ...func(*idem
 	t.Helper()
 	handler, err := httpapi.New(httpapi.Config{
 		Store: s.store, Runner: runner, Guard: s.guard(t, changes...), MaxBody: bodyLimit, Logger: s.config.Logger,
+		Providers: []string{"stripe", "paypal", "adyen"},
 	})
 	noError(t, err)
 	another := *s

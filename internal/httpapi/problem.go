@@ -14,6 +14,7 @@ import (
 	"paysaga/api"
 	"paysaga/internal/httpapi/pages"
 	"paysaga/providers"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -64,6 +65,12 @@ func problemOf(err error) *problem {
 		return newProblem(notFound, "Your account has nothing at this address.")
 	case errors.Is(err, saga.ErrStockReserved):
 		return newProblem(stockReserved, "Running orders have reserved more than the new count.")
+	case errors.Is(err, reconcile.ErrFindingInReview):
+		return newProblem(findingInReview, "Decide the saga; that closes what was found about it.")
+	case errors.Is(err, reconcile.ErrFindingResolved):
+		return newProblem(findingResolved, "Somebody, or a run, was first.")
+	case errors.Is(err, reconcile.ErrBusy):
+		return newProblem(reconciliationWaiting, "The runs that were requested before have not begun yet.")
 	case errors.Is(err, saga.ErrOverloaded), errors.Is(err, saga.ErrDraining):
 		return &problem{kind: unavailable, detail: "The server takes no further orders at this moment.", retryAfter: defaultRetryAfter}
 	}

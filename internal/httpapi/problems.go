@@ -103,6 +103,16 @@ var (
 	orderUndone = finalProblem(http.StatusUnprocessableEntity, "order-undone", "The order was undone",
 		"The order could not be completed, and everything was undone: nothing is kept of the payment, the stock is free again.",
 		"Read the order to see why, and order under a new key.")
+	findingInReview = problemType(http.StatusConflict, "finding-in-review", "The saga waits for a person",
+		"The finding says why a saga waits for a person. It ends with the decision about that. Nothing was changed, and the key was not used.",
+		"Decide the saga: `POST /v1/sagas/{saga}/retry`, `/resolve` or `/cancel`, or `paysaga sagas`.")
+	findingResolved = problemType(http.StatusConflict, "finding-resolved", "The finding is resolved already",
+		"Somebody has decided about the finding, a run has repaired it, or it is gone by itself. Nothing was changed, and the key was not used.",
+		"Read the finding to see what became of it.")
+	reconciliationWaiting = problemType(http.StatusConflict, "reconciliation-waiting", "Too many runs wait already",
+		"Ten runs that were requested before have not begun: another one is under way, or no process runs the workers. Nothing was "+
+			"written, and the key was not used.",
+		"Follow the runs that wait, in the list of reconciliations. If none is under way, see that `paysaga serve --role worker` runs.")
 	stockReserved = problemType(http.StatusUnprocessableEntity, "stock-reserved", "More is reserved than would be on hand",
 		"The count is lower than what running orders have reserved. Nothing was changed.",
 		"Wait until those orders have ended, or set a higher count.")

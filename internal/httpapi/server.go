@@ -62,8 +62,8 @@ type ReviewStore interface {
 	// ListReviews gives sagas that have no end yet, the longest unmoved first, with their open findings and without their steps.
 	ListReviews(ctx context.Context, accountID string, filter saga.ReviewFilter) ([]saga.Review, error)
 	GetReview(ctx context.Context, accountID string, key uuid.UUID) (saga.Review, error)
-	ListFindings(ctx context.Context, accountID string, filter saga.FindingFilter) ([]saga.FindingRecord, error)
 	ListAudit(ctx context.Context, accountID string, filter saga.AuditFilter) ([]saga.AuditEntry, error)
+	ReconcileStore
 }
 
 // Runner takes orders on, and requests about them; *saga.Runner is one.
@@ -79,11 +79,13 @@ type Runner interface {
 
 // Config sets up the API.
 type Config struct {
-	Store   Store
-	Runner  Runner
-	Guard   *idempotency.Guard
-	MaxBody int64 // bytes
-	Logger  *slog.Logger
+	Store  Store
+	Runner Runner
+	Guard  *idempotency.Guard
+	// Providers are those that a reconciliation can be about.
+	Providers []string
+	MaxBody   int64 // bytes
+	Logger    *slog.Logger
 	// Webhooks takes POSTs at /webhooks/{provider} and answers them by itself. It bounds the body and verifies who sent it. Nil:
 	// nothing is there.
 	Webhooks http.Handler

@@ -144,7 +144,7 @@ func (s *shop) serve(t *testing.T, runner *saga.Runner) *httptest.Server {
 	t.Helper()
 	handler, err := httpapi.New(httpapi.Config{
 		Store: s.store, Runner: runner, Guard: s.guard(t), MaxBody: bodyLimit, Logger: s.config.Logger,
-		Metrics: s.watch.Handler(), Observe: s.watch.Middleware,
+		Metrics: s.watch.Handler(), Observe: s.watch.Middleware, Providers: []string{"stripe", "paypal", "adyen"},
 	})
 	noError(t, err)
 	server := httptest.NewServer(handler)

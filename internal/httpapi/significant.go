@@ -8,8 +8,11 @@ type Operation struct {
 	Insignificant []string // all others that the contract knows
 }
 
-// amountField is in the bodies of most requests about money.
-const amountField = "amount"
+// Fields that are in the bodies of many requests.
+const (
+	amountField = "amount"
+	reasonField = "reason"
+)
 
 // Operations are those of all endpoints, in their order.
 func Operations() []Operation {
@@ -29,11 +32,14 @@ func Operations() []Operation {
 		},
 		{captureOrderEndpoint, []string{amountField, "final"}, nil},
 		{cancelOrderEndpoint, nil, nil},
-		{createRefundEndpoint, []string{amountField, "reason"}, nil},
+		{createRefundEndpoint, []string{amountField, reasonField}, nil},
 		{patchOrderEndpoint, []string{"metadata"}, nil},
-		{retrySagaEndpoint, []string{"reason"}, nil},
-		{resolveSagaEndpoint, []string{"resolution", "reason", "payment", amountField, "outside_provider"}, nil},
-		{cancelSagaEndpoint, []string{"reason"}, nil},
+		{retrySagaEndpoint, []string{reasonField}, nil},
+		{resolveSagaEndpoint, []string{"resolution", reasonField, "payment", amountField, "outside_provider"}, nil},
+		{cancelSagaEndpoint, []string{reasonField}, nil},
+		{resolveFindingEndpoint, []string{reasonField}, nil},
+		{ignoreFindingEndpoint, []string{"until", reasonField}, nil},
+		{createReconciliationEndpoint, []string{"mode", "providers", "since", "until"}, nil},
 		{putStockEndpoint, []string{"on_hand"}, nil},
 	}
 }

@@ -142,28 +142,6 @@ func scanFinding(row pgx.CollectableRow) (saga.FindingRecord, error) {
 	return f, nil
 }
 
-// ListFindings reads an account's findings, newest first.
-func (s *Store) ListFindings(ctx context.Context, account string, filter saga.FindingFilter) ([]saga.FindingRecord, error) {
-	var createdAt *time.Time
-	var id *uuid.UUID
-	if filter.Before != nil {
-		createdAt, id = &filter.Before.CreatedAt, &filter.Before.ID
-	}
-	rows, err := s.pool.Query(ctx, `
-		SELECT `+findingColumns+` FROM findings
-		WHERE account_id = $1 AND ($2::boolean IS NULL OR (resolved_at IS NOT NULL) = $2) AND ($3 = '' OR kind = $3)
-			AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
-		ORDER BY created_at DESC, id DESC LIMIT $6`, account, filter.Resolved, filter.Kind, createdAt, id, filter.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("list findings: %w", mapError(err))
-	}
-	findings, err := pgx.CollectRows(rows, scanFinding)
-	if err != nil {
-		return nil, fmt.Errorf("list findings: %w", mapError(err))
-	}
-	return findings, nil
-}
-
 // ListAudit reads an account's audit log, newest first.
 func (s *Store) ListAudit(ctx context.Context, account string, filter saga.AuditFilter) ([]saga.AuditEntry, error) {
 	rows, err := s.pool.Query(ctx, `
