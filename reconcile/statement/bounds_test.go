@@ -292,7 +292,7 @@ func assertLine(t *testing.T, line statement.Line) {
 	switch {
 	case line.ID == "", line.Kind == "", len(line.Currency) != 3, line.Original.Amount < 0, line.BookedAt.Year() < 1998, line.BookedAt.Year() > 2100:
 	case line.Net > 4*most, line.Net < -4*most, line.Gross > 9*most, line.Gross < -9*most:
-	case len(line.ID)+len(line.Payment)+len(line.Reference)+len(line.Key)+len(line.Payout)+len(line.SagaKey) > 6*520:
+	case len(line.ID)+len(line.Payment)+len(line.Reference)+len(line.Key)+len(line.Payout)+len(line.SagaKey) > 6*220:
 	default:
 		return
 	}

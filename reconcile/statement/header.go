@@ -9,8 +9,8 @@ import (
 
 const (
 	// maxText is the longest reference, in bytes. The providers' own have at most 40 characters, our sub-keys 64; a payout's description
-	// in Adyen's files up to 80 characters.
-	maxText = 512
+	// in Adyen's files up to 80. An id that is made of one, with what is put beside it, still fits where 255 do.
+	maxText = 200
 	// maxColumns is how many columns a file may have. Stripe has some 80, and takes metadata beside them.
 	maxColumns = 1000
 )

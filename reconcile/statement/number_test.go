@@ -129,6 +129,10 @@ func TestZones(t *testing.T) {
 		{"BST", "2026-07-01 00:30:00", "2026-06-30T23:30:00Z"},
 		{"UTC", "2026-07-01 00:30:00", "2026-07-01T00:30:00Z"},
 		{"PST", "2026-01-01 23:00:00", "2026-01-02T07:00:00Z"},
+		{"+08", "2026-03-01 00:30:00", "2026-02-28T16:30:00Z"},
+		{"-0330", "2026-03-01 00:30:00", "2026-03-01T04:00:00Z"},
+		{"UTC+5:45", "2026-03-01 00:30:00", "2026-02-28T18:45:00Z"},
+		{"gmt-3", "2026-03-01 00:30:00", "2026-03-01T03:30:00Z"},
 		{"cet", "2026-03-01 00:30:00", "2026-02-28T23:30:00Z"},
 		{"Europe/Amsterdam", "2026-07-01 00:30:00", "2026-06-30T22:30:00Z"},
 		{"Europe/Amsterdam", "2026-03-29 01:59:59", "2026-03-29T00:59:59Z"},
@@ -161,7 +165,7 @@ func TestZones(t *testing.T) {
 
 func TestZonesThatSayNothing(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Local", "", "XYZ", "CST", "IST", "Europe/Nowhere", "../../etc/passwd", "a/b"} {
+	for _, name := range []string{"Local", "", "XYZ", "CST", "IST", "Europe/Nowhere", "../../etc/passwd", "a/b", "+", "+99", "+08:99", "UTC+"} {
 		if _, err := newZones(nil).find(name); err == nil {
 			t.Errorf("zone %q is taken for one", name)
 		}

@@ -2,6 +2,7 @@ package statement
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -30,6 +31,25 @@ var offsets = map[string]int{
 // unclear are abbreviations that more than one zone goes by: central and Chinese time; Indian, Irish and Israeli time.
 var unclear = map[string]bool{"CST": true, "IST": true}
 
+// numeric is a zone by its offset: "+08", "-0330", "UTC+5:30". Many zones have no abbreviation and are written so.
+var numeric = regexp.MustCompile(`^(?:UTC|GMT)?([+-])(0?[0-9]|1[0-4]):?([0-5][0-9])?$`)
+
+func numericZone(name string) *time.Location {
+	found := numeric.FindStringSubmatch(name)
+	hours, minutes := int(found[2][len(found[2])-1]-'0'), 0
+	if len(found[2]) == 2 {
+		hours += 10 * int(found[2][0]-'0')
+	}
+	if found[3] != "" {
+		minutes = 10*int(found[3][0]-'0') + int(found[3][1]-'0')
+	}
+	seconds := (hours*60 + minutes) * 60
+	if found[1] == "-" {
+		seconds = -seconds
+	}
+	return time.FixedZone(name, seconds)
+}
+
 // zones finds time zones by the names that files give them.
 type zones struct {
 	own   *time.Location // the account's, where it was told
@@ -56,6 +76,8 @@ func (z *zones) find(name string) (*time.Location, error) {
 	case ok:
 		z.known[name] = time.FixedZone(upper, minutes*60)
 		return z.known[name], nil
+	case numeric.MatchString(upper):
+		return numericZone(upper), nil
 	case !strings.Contains(name, "/"):
 		return nil, errNoZone // the IANA names without a stroke are older than summer time's rules, or "Local"
 	}
