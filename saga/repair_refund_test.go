@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paysaga/providers"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -183,6 +184,10 @@ func (b *bundle) wantRepaid(order saga.Claim, other saga.OtherPayment) {
 	}
 	if refunds, err := b.store.ListRefunds(b.ctx, "shop1", refOf(order).Key); err != nil || len(refunds) != 0 {
 		b.t.Errorf("the shop sees %d refunds (%v)", len(refunds), err)
+	}
+	pair, err := b.store.ReadPair(b.ctx, reconcile.Place{AccountID: "shop1", OrderID: refOf(order).Key})
+	if err != nil || len(pair.Payment.Refunds) != 0 || len(pair.Payment.Charges) != 1 {
+		b.t.Errorf("reconciliation takes it for the order's: %+v, %v", pair.Payment.Refunds, err)
 	}
 	if told := b.count(`SELECT count(*) FROM outbox_events WHERE refund_id IS NOT NULL`); told != 0 {
 		b.t.Errorf("the shop was told of %d refunds", told)

@@ -140,22 +140,28 @@ func (b *pairBatch) queuePayments(batch *pgx.Batch, accounts []string, orders []
 	})
 }
 
-// queueRefunds reads the refunds that have sagas of their own.
+// queueRefunds reads the refunds that have sagas of their own. What gives back a payment beside the order's own is none of that payment; only
+// what the providers tell of it belongs here, too.
 func (b *pairBatch) queueRefunds(batch *pgx.Batch, accounts []string, orders []uuid.UUID) {
 	batch.Queue(`
 		SELECT p.place - 1, f.id, s.state, s.locked_until > now(), s.next_attempt_at, GREATEST(f.updated_at, s.updated_at), f.amount,
-			f.created_at
+			f.created_at, f.payment_reference <> ''
 		FROM `+ourPlaces+` JOIN refunds f ON f.account_id = p.account_id AND f.order_id = p.order_id
 		JOIN sagas s ON s.account_id = f.account_id AND s.key = f.id ORDER BY f.created_at, f.id`, accounts, orders,
 	).Query(func(rows pgx.Rows) error {
 		var place int
 		var r reconcile.Refund
 		var due *time.Time
-		_, err := pgx.ForEachRow(rows, []any{&place, &r.SagaKey, &r.State, &r.Busy, &due, &r.UpdatedAt, &r.Amount, &r.StartedAt}, func() error {
+		var ofAnother bool
+		columns := []any{&place, &r.SagaKey, &r.State, &r.Busy, &due, &r.UpdatedAt, &r.Amount, &r.StartedAt, &ofAnother}
+		_, err := pgx.ForEachRow(rows, columns, func() error {
+			b.addSaga(place, r.SagaKey)
+			if ofAnother {
+				return nil
+			}
 			r.DueAt, r.Status = value(due), saga.StepPending
 			payment := &b.pairs[place].Payment
 			payment.Refunds = append(payment.Refunds, r)
-			b.addSaga(place, r.SagaKey)
 			return nil
 		})
 		return err //nolint:wrapcheck // wrapped by readPairs
@@ -169,7 +175,8 @@ func (b *pairBatch) queueSteps(batch *pgx.Batch, accounts []string, orders []uui
 			t.started_at, t.finished_at
 		FROM `+ourPlaces+` CROSS JOIN LATERAL (
 			SELECT p.order_id AS key
-			UNION ALL SELECT f.id FROM refunds f WHERE f.account_id = p.account_id AND f.order_id = p.order_id) AS own
+			UNION ALL SELECT f.id FROM refunds f
+				WHERE f.account_id = p.account_id AND f.order_id = p.order_id AND f.payment_reference = '') AS own
 		JOIN saga_steps t ON t.account_id = p.account_id AND t.saga_key = own.key AND t.provider <> ''
 		ORDER BY t.started_at, t.attempt`, accounts, orders,
 	).Query(func(rows pgx.Rows) error {
