@@ -41,7 +41,7 @@ type lineColumns struct {
 func (c *lineColumns) add(line statement.Line) {
 	c.ids, c.kinds, c.payments = append(c.ids, line.ID), append(c.kinds, string(line.Kind)), append(c.payments, line.Payment)
 	c.references, c.keys = append(c.references, line.Reference), append(c.keys, string(line.Key))
-	c.named, c.numbers = append(c.named, namedSaga(line.Key, "")), append(c.numbers, line.Number)
+	c.named, c.numbers = append(c.named, namedSaga(line.Key, line.SagaKey)), append(c.numbers, line.Number)
 	c.gross, c.fees, c.net = append(c.gross, line.Gross), append(c.fees, line.Fee), append(c.net, line.Net)
 	c.currencies, c.payouts = append(c.currencies, line.Currency), append(c.payouts, line.Payout)
 	c.originals, c.originalAmounts = append(c.originals, line.Original.Currency), append(c.originalAmounts, line.Original.Amount)

@@ -58,3 +58,21 @@ func TestSettlementFile(t *testing.T) {
 		t.Errorf("%d lines are the second file's own, want one", n)
 	}
 }
+
+// A refund may bear no key of ours and name no payment that is known: the key of the order's saga, which the file repeats, is enough.
+func TestLineOfAnOrderBySagaKey(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	order := b.paid("order", "pay_1")
+	run, _ := b.runOf(1)
+	told := line(2, "b_1")
+	told.Kind, told.Payment, told.Reference, told.SagaKey = settlement.LineRefund, "cap_unknown", "re_unknown", order.Key.String()
+	b.must(b.store.PutLines(b.ctx, run, "fake", []settlement.Line{told}))
+	pair, err := b.store.ReadPair(b.ctx, reconcile.Place{AccountID: account, OrderID: order.Order.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pair.Settled) != 1 || pair.Settled[0].ID != "b_1" {
+		t.Errorf("settled are %+v, want the refund", pair.Settled)
+	}
+}
