@@ -129,11 +129,11 @@ func nullUUID(id uuid.UUID) *uuid.UUID {
 	return &id
 }
 
-// queueHeal ends the open findings of reconciliation about what was looked at, except those that were found again. Of a saga that waits for a
-// person, everything stays for that person to see.
+// queueHeal ends the open findings of reconciliation about what was looked at, except those that were found again. Of a saga that waits for
+// a person, everything stays for that person to see.
 func queueHeal(batch *pgx.Batch, run reconcile.Run, judged reconcile.Judged, found []reconcile.Finding, counts *reconcile.Counts) {
-	var accounts, providers, references []string
-	var orders []uuid.UUID
+	accounts, orders := make([]string, 0, len(judged.Orders)), make([]uuid.UUID, 0, len(judged.Orders))
+	providers, references := make([]string, 0, len(judged.Unclaimed)), make([]string, 0, len(judged.Unclaimed))
 	for _, place := range judged.Orders {
 		accounts, orders = append(accounts, place.AccountID), append(orders, place.OrderID)
 	}
@@ -152,7 +152,8 @@ func queueHeal(batch *pgx.Batch, run reconcile.Run, judged reconcile.Judged, fou
 			JOIN findings f ON f.provider = t.provider AND f.reference = t.reference AND f.saga_key IS NULL
 			WHERE f.resolved_at IS NULL AND f.source = 'reconciliation'
 		), again AS (
-			SELECT * FROM unnest($6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[]) AS n (kind, account_id, saga_key, provider, reference)
+			SELECT n.kind, n.account_id, n.saga_key, n.provider, n.reference
+			FROM unnest($6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[]) AS n (kind, account_id, saga_key, provider, reference)
 		), healed AS (
 			UPDATE findings f SET resolved_at = now(), resolution = '`+reconcile.ResolutionHealed+`', run_id = $1
 			FROM looked WHERE f.id = looked.id AND f.resolved_at IS NULL AND NOT EXISTS (SELECT FROM again n WHERE n.kind = f.kind AND

@@ -19,10 +19,8 @@ func TestFindingsAreKeptOnce(t *testing.T) {
 	b := newBundle(t)
 	order := b.paid("order", "pay_1")
 	first := b.reconcile()
-	found := ofOrder(order, reconcile.AmountMismatch)
-	if counts := b.judge(first, []saga.Saga{order}, found); counts != (reconcile.Counts{Opened: 1}) {
-		t.Errorf("at first: %+v", counts)
-	}
+	found, orders := ofOrder(order, reconcile.AmountMismatch), []saga.Saga{order}
+	b.wantCounts("at first", reconcile.Counts{Opened: 1}, first, orders, found)
 	kept := b.onlyFinding()
 	want := reconcile.Kept{
 		Open: reconcile.Open{Finding: found}, FoundBy: reconcile.ByReconciliation, State: reconcile.FindingOpen, Run: first.ID,
@@ -36,24 +34,18 @@ func TestFindingsAreKeptOnce(t *testing.T) {
 
 	second := b.reconcile()
 	found.Severity, found.There.Amount = reconcile.High, 800
-	if counts := b.judge(second, []saga.Saga{order}, found); counts != (reconcile.Counts{SeenAgain: 1}) {
-		t.Errorf("again: %+v", counts)
-	}
+	b.wantCounts("again", reconcile.Counts{SeenAgain: 1}, second, orders, found)
 	again := b.onlyFinding()
-	if again.ID != kept.ID || !again.FirstSeen.Equal(kept.FirstSeen) || !again.LastSeen.After(kept.LastSeen) || again.Run != second.ID ||
-		again.There.Amount != 800 || again.Severity != reconcile.High {
-		t.Errorf("seen again: %+v; it was %+v", again, kept)
+	b.wantKept("again", again, map[string]any{
+		"id": kept.ID, "first seen": kept.FirstSeen, "run": second.ID, "there": int64(800), "severity": reconcile.High,
+	})
+	if !again.LastSeen.After(kept.LastSeen) {
+		t.Errorf("seen at %s, and again at %s", kept.LastSeen, again.LastSeen)
 	}
 
-	if counts := b.judge(second, []saga.Saga{order}); counts != (reconcile.Counts{Healed: 1}) {
-		t.Errorf("gone: %+v", counts)
-	}
-	if healed := b.onlyFinding(); healed.State != reconcile.FindingResolved || healed.Resolution != reconcile.ResolutionHealed {
-		t.Errorf("healed: %+v", healed)
-	}
-	if counts := b.judge(second, []saga.Saga{order}, found); counts != (reconcile.Counts{Opened: 1}) {
-		t.Errorf("back: %+v", counts)
-	}
+	b.wantCounts("gone", reconcile.Counts{Healed: 1}, second, orders)
+	b.wantKept("gone", b.onlyFinding(), map[string]any{"state": reconcile.FindingResolved, "resolution": reconcile.ResolutionHealed})
+	b.wantCounts("back", reconcile.Counts{Opened: 1}, second, orders, found)
 }
 
 // Nothing heals but what was looked at.
@@ -96,8 +88,9 @@ func TestIdentityOfFindings(t *testing.T) {
 	if counts := b.judge(run, nil, claimed); counts != (reconcile.Counts{SeenAgain: 1}) {
 		t.Errorf("in a name: %+v", counts)
 	}
-	if n := b.count(`SELECT count(*) FROM findings WHERE severity = 'critical' AND saga_key = $1
-		OR severity = 'high' AND saga_key IS NULL AND account_id = $2`, order.Key, account); n != 2 {
+	n := b.count(`SELECT count(*) FROM findings WHERE severity = 'critical' AND saga_key = $1
+		OR severity = 'high' AND saga_key IS NULL AND account_id = $2`, order.Key, account)
+	if n != 2 {
 		t.Errorf("%d findings are as they should be", n)
 	}
 	found, err := b.store.ReadFindings(b.ctx, reconcile.FindingFilter{Provider: "fake", Kind: reconcile.MissingLocally, Limit: 2})
@@ -118,40 +111,55 @@ func TestFindingsOfASagaInReview(t *testing.T) {
 	kind := reconcile.Kind(saga.FindingUnexpectedOutcome)
 	b.judge(run, []saga.Saga{order}, ofOrder(order, kind))
 	before := b.onlyFinding()
-	if _, err := b.store.IgnoreFinding(b.ctx, account, before.ID, reconcile.Note{Actor: "a", Reason: "r", Until: b.now().Add(time.Hour)}, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	change := b.outcome(order, saga.CallCharge, unknown)
-	change.After.State, change.Pause, change.Release = saga.NeedsReview, 0, true
-	change.Finding = &saga.Finding{Kind: string(kind), Detail: "The saga's own words."}
-	b.apply(change)
+	b.ignore(before.ID, reconcile.Note{Actor: "a", Reason: "r", Until: b.now().Add(time.Hour)})
+	b.park(order, saga.Finding{Kind: string(kind), Detail: "The saga's own words."})
 	taken := b.onlyFinding()
-	if taken.ID != before.ID || taken.FoundBy != reconcile.BySaga || taken.Detail != "The saga's own words." || taken.Severity != before.Severity ||
-		!cmp.Equal(taken.Here, before.Here) || taken.State != reconcile.FindingOpen {
-		t.Errorf("it is %+v; it was %+v", taken, before)
-	}
+	b.wantKept("taken over", taken, map[string]any{
+		"id": before.ID, "found by": reconcile.BySaga, "detail": "The saga's own words.", "severity": before.Severity, "here": before.Here.Amount,
+		"state": reconcile.FindingOpen,
+	})
 
 	// Another one that reconciliation finds beside it stays as well, while the saga waits.
-	beside := ofOrder(order, reconcile.StatusMismatch)
-	b.judge(run, []saga.Saga{order}, beside)
-	if counts := b.judge(run, []saga.Saga{order}); counts != (reconcile.Counts{}) {
-		t.Errorf("while it waits: %+v", counts)
-	}
+	b.judge(run, []saga.Saga{order}, ofOrder(order, reconcile.StatusMismatch))
+	b.wantCounts("while it waits", reconcile.Counts{}, run, []saga.Saga{order})
 	again := ofOrder(order, kind)
 	again.There.Amount = 77
-	if counts := b.judge(run, []saga.Saga{order}, again); counts != (reconcile.Counts{SeenAgain: 1}) {
-		t.Errorf("seen again: %+v", counts)
-	}
-	if kept := b.readFinding(taken.ID); kept.There.Amount != 77 || kept.Detail != taken.Detail || kept.FoundBy != reconcile.BySaga {
-		t.Errorf("seen again it is %+v", kept)
-	}
+	b.wantCounts("seen again", reconcile.Counts{SeenAgain: 1}, run, []saga.Saga{order}, again)
 	b.must(b.store.PutRepair(b.ctx, run, taken.ID, true, "It was stopped for a person."))
-	if kept := b.readFinding(taken.ID); kept.State != reconcile.FindingOpen || kept.Note != "It was stopped for a person." {
-		t.Errorf("after a repair: %+v", kept)
-	}
-	if _, err := b.store.ResolveFinding(b.ctx, account, taken.ID, reconcile.Note{Actor: "a", Reason: "r"}, nil, nil); !errors.Is(err, reconcile.ErrFindingInReview) {
+	b.wantKept("after a repair", b.readFinding(taken.ID), map[string]any{
+		"there": int64(77), "detail": taken.Detail, "found by": reconcile.BySaga, "state": reconcile.FindingOpen,
+		"note": "It was stopped for a person.",
+	})
+	_, err := b.store.ResolveFinding(b.ctx, account, taken.ID, reconcile.Note{Actor: "a", Reason: "r"}, nil, nil)
+	if !errors.Is(err, reconcile.ErrFindingInReview) {
 		t.Errorf("resolved beside the saga: %v", err)
 	}
+}
+
+// park has a saga wait for a person.
+func (b *bundle) park(s saga.Saga, finding saga.Finding) {
+	b.t.Helper()
+	change := b.outcome(s, saga.CallCharge, unknown)
+	change.After.State, change.Pause, change.Release, change.Finding = saga.NeedsReview, 0, true, &finding
+	b.apply(change)
+}
+
+func (b *bundle) ignore(id uuid.UUID, note reconcile.Note) reconcile.Kept {
+	b.t.Helper()
+	kept, err := b.store.IgnoreFinding(b.ctx, account, id, note, nil, nil)
+	if err != nil {
+		b.t.Fatalf("ignore: %v", err)
+	}
+	return kept
+}
+
+func (b *bundle) resolve(id uuid.UUID, note reconcile.Note) reconcile.Kept {
+	b.t.Helper()
+	kept, err := b.store.ResolveFinding(b.ctx, account, id, note, nil, nil)
+	if err != nil {
+		b.t.Fatalf("resolve: %v", err)
+	}
+	return kept
 }
 
 // What a person accepted as it is stays resolved, until something about it changes.
@@ -189,43 +197,43 @@ func TestResolveAndIgnore(t *testing.T) {
 	resolved := reconcile.Note{Actor: "user b", Reason: "paid by hand"}
 
 	for range 2 {
-		kept, err := b.store.IgnoreFinding(b.ctx, account, id, ignored, nil, nil)
-		if err != nil || kept.State != reconcile.FindingIgnored || kept.Reason != ignored.Reason || kept.ResolvedBy != ignored.Actor {
-			t.Errorf("ignored: %+v, %v", kept, err)
-		}
+		b.wantKept("ignored", b.ignore(id, ignored), map[string]any{
+			"state": reconcile.FindingIgnored, "reason": ignored.Reason, "by": ignored.Actor, "here": int64(1200),
+		})
 	}
 	b.judge(run, []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch))
-	if kept := b.onlyFinding(); kept.State != reconcile.FindingIgnored {
-		t.Errorf("found again it is %s", kept.State)
-	}
+	b.wantKept("found again", b.onlyFinding(), map[string]any{"state": reconcile.FindingIgnored})
 	if repairs, err := b.store.NextRepairs(b.ctx, run, uuid.Nil, 9); err != nil || len(repairs) != 0 {
 		t.Errorf("to be mended: %v, %v", repairs, err)
 	}
 	b.exec(`UPDATE findings SET ignored_until = now()`)
-	if kept := b.onlyFinding(); kept.State != reconcile.FindingOpen {
-		t.Errorf("when the time is over it is %s", kept.State)
-	}
+	b.wantKept("when the time is over", b.onlyFinding(), map[string]any{"state": reconcile.FindingOpen})
 	for range 2 {
-		kept, err := b.store.ResolveFinding(b.ctx, account, id, resolved, nil, nil)
-		if err != nil || kept.State != reconcile.FindingResolved || kept.Resolution != reconcile.ResolutionByPerson || kept.Reason != resolved.Reason ||
-			kept.Here.Amount != 1200 {
-			t.Errorf("resolved: %+v, %v", kept, err)
-		}
+		b.wantKept("resolved", b.resolve(id, resolved), map[string]any{
+			"state": reconcile.FindingResolved, "resolution": reconcile.ResolutionByPerson, "reason": resolved.Reason, "by": resolved.Actor,
+			"here": int64(1200),
+		})
 	}
+	b.wantNoted("finding.ignored", id, ignored)
+	b.wantNoted("finding.resolved", id, resolved)
 	if _, err := b.store.IgnoreFinding(b.ctx, account, id, ignored, nil, nil); !errors.Is(err, reconcile.ErrFindingResolved) {
 		t.Errorf("ignored when it is over: %v", err)
-	}
-	for action, note := range map[string]reconcile.Note{"finding.ignored": ignored, "finding.resolved": resolved} {
-		if n := b.count(`SELECT count(*) FROM audit_log WHERE account_id = $1 AND subject = $2 AND action = $3 AND actor = $4 AND reason = $5`,
-			account, id.String(), action, note.Actor, note.Reason); n != 1 {
-			t.Errorf("%d entries %s", n, action)
-		}
 	}
 	if _, err := b.store.ResolveFinding(b.ctx, "shop2", id, resolved, nil, nil); !errors.Is(err, saga.ErrNotFound) {
 		t.Errorf("another account's: %v", err)
 	}
 	if _, err := b.store.ReadFinding(b.ctx, "shop2", id); !errors.Is(err, saga.ErrNotFound) {
 		t.Errorf("another account's is read: %v", err)
+	}
+}
+
+// wantNoted checks that the audit log tells of something once.
+func (b *bundle) wantNoted(action string, id uuid.UUID, note reconcile.Note) {
+	b.t.Helper()
+	n := b.count(`SELECT count(*) FROM audit_log WHERE account_id = $1 AND subject = $2 AND action = $3 AND actor = $4 AND reason = $5`,
+		account, id.String(), action, note.Actor, note.Reason)
+	if n != 1 {
+		b.t.Errorf("%d entries %s", n, action)
 	}
 }
 
@@ -358,9 +366,10 @@ func TestSummaryOfADay(t *testing.T) {
 			t.Errorf("turn %d: %d, %v; want %d", turn, written, err, want)
 		}
 	}
-	if n := b.count(`SELECT count(*) FROM outbox_events WHERE account_id = $1 AND type = 'reconciliation.summary' AND order_id IS NULL
+	n := b.count(`SELECT count(*) FROM outbox_events WHERE account_id = $1 AND type = 'reconciliation.summary' AND order_id IS NULL
 		AND data #>> '{open}' = '2' AND data #>> '{at_stake,EUR}' = '600' AND data #>> '{by_severity,critical}' = '2'
-		AND data #>> '{by_kind,status_mismatch}' = '1'`, account); n != 1 {
+		AND data #>> '{by_kind,status_mismatch}' = '1'`, account)
+	if n != 1 {
 		t.Errorf("%d summaries tell what is open", n)
 	}
 	b.exec(`UPDATE outbox_events SET data = jsonb_set(data, '{day}', '"2026-01-01"') WHERE order_id IS NULL`)

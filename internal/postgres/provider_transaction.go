@@ -16,7 +16,8 @@ import (
 
 // Coverage is the time of a provider that was listed without a gap.
 func (s *Store) Coverage(ctx context.Context, provider string) (covered reconcile.Coverage, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT covered_from, covered_until FROM provider_coverage WHERE provider = $1`, provider).Scan(&covered.From, &covered.Until)
+	const sql = `SELECT covered_from, covered_until FROM provider_coverage WHERE provider = $1`
+	err = s.pool.QueryRow(ctx, sql, provider).Scan(&covered.From, &covered.Until)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return reconcile.Coverage{}, fmt.Errorf("read coverage: %w", mapError(err))
 	}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"paysaga/providers"
@@ -123,6 +124,30 @@ func (b *bundle) judge(run reconcile.Run, orders []saga.Saga, found ...reconcile
 		b.t.Fatalf("put findings: %v", err)
 	}
 	return counts
+}
+
+// wantCounts judges, and checks what that came to.
+func (b *bundle) wantCounts(when string, want reconcile.Counts, run reconcile.Run, orders []saga.Saga, found ...reconcile.Finding) {
+	b.t.Helper()
+	if got := b.judge(run, orders, found...); got != want {
+		b.t.Errorf("%s: %+v, want %+v", when, got, want)
+	}
+}
+
+// wantKept checks fields of a finding that is kept.
+func (b *bundle) wantKept(when string, kept reconcile.Kept, want map[string]any) {
+	b.t.Helper()
+	got := map[string]any{}
+	for field := range want {
+		got[field] = map[string]any{
+			"id": kept.ID, "state": kept.State, "found by": kept.FoundBy, "detail": kept.Detail, "severity": kept.Severity, "run": kept.Run,
+			"there": kept.There.Amount, "here": kept.Here.Amount, "note": kept.Note, "resolution": kept.Resolution, "by": kept.ResolvedBy,
+			"reason": kept.Reason, "first seen": kept.FirstSeen,
+		}[field]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
 }
 
 // onlyFinding is the one finding that there is.

@@ -232,8 +232,8 @@ func chargeAt(payment *reconcile.Payment, at time.Time) *reconcile.Charge {
 	return newest
 }
 
-// putRefund adds a call that gives money back: to the refund whose saga makes it, or as one that undoes the order. A later attempt takes the
-// place of an earlier one that came to nothing.
+// putRefund adds a call that gives money back: to the refund whose saga makes it, or as one that undoes the order. A later attempt takes
+// the place of an earlier one that came to nothing.
 func putRefund(payment *reconcile.Payment, t step) {
 	at := slices.IndexFunc(payment.Refunds, func(r reconcile.Refund) bool {
 		return r.SagaKey == t.sagaKey && (r.Key == "" || r.Status != saga.StepDone)

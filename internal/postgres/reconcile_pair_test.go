@@ -106,8 +106,8 @@ func (b *bundle) keepEvents(notices ...providers.Notice) {
 	b.must(err)
 }
 
-// Attempts, captures and what undoes an order are told apart.
-func TestPairsOfOrdersOnTheirWay(t *testing.T) {
+// A capture bears the key of the request for it, not the order's.
+func TestPairOfACapture(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	capturing := b.ask(b.held("held"), "capture", capture)
@@ -115,29 +115,37 @@ func TestPairsOfOrdersOnTheirWay(t *testing.T) {
 	asked := capturing.Newest(saga.StepCapture).SubKey
 	b.tell(run, payment("cap_1", asked))
 	pairs := b.nextPairs(scopeOf(run), reconcile.Place{}, 9)
-	if len(pairs) != 1 {
-		t.Fatalf("%d pairs in scope", len(pairs))
+	if len(pairs) != 1 || len(pairs[0].Payment.Charges) != 1 {
+		t.Fatalf("in scope are %+v", pairs)
 	}
-	p := pairs[0].Payment
-	if len(p.Charges) != 1 || !slices.Equal(p.Charges[0].Captures, []providers.SubKey{asked}) || !p.Busy || p.DueAt.IsZero() || !p.HeldStock {
+	p, there := pairs[0].Payment, pairs[0].There
+	if !slices.Equal(p.Charges[0].Captures, []providers.SubKey{asked}) || !p.Busy || p.DueAt.IsZero() || !p.HeldStock {
 		t.Errorf("the payment is %+v", p)
 	}
-	if there := pairs[0].There; len(there) != 1 || there[0].Reference != "cap_1" {
+	if len(there) != 1 || there[0].Reference != "cap_1" {
 		t.Errorf("there is %+v", there)
 	}
 	if left, err := b.store.NextUnclaimed(b.ctx, scopeOf(run), reconcile.Provided{}, 9); err != nil || len(left) != 0 {
 		t.Errorf("left over is %+v, %v", left, err)
 	}
+}
 
+// What gives money back to undo an order is a refund of its own saga.
+func TestPairOfAnOrderThatIsUndone(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
 	undoing := b.undoing()
 	pair, err := b.store.ReadPair(b.ctx, reconcile.Place{AccountID: account, OrderID: undoing.Order.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	refund := undoing.Newest(saga.StepRefund)
-	if got := pair.Payment.Refunds; refund == nil || len(got) != 1 || got[0].SagaKey != undoing.Key || got[0].Key != refund.SubKey ||
-		got[0].Amount != 1200 || got[0].Status != refund.Status {
-		t.Errorf("what undoes it is %+v", got)
+	step := undoing.Newest(saga.StepRefund)
+	want := []reconcile.Refund{{
+		SagaKey: undoing.Key, State: pair.Payment.State, Busy: pair.Payment.Busy, DueAt: pair.Payment.DueAt, UpdatedAt: pair.Payment.UpdatedAt,
+		Provider: "fake", Key: step.SubKey, Reference: step.ProviderReference, Amount: 1200, Status: step.Status, StartedAt: step.StartedAt,
+	}}
+	if diff := cmp.Diff(want, pair.Payment.Refunds); diff != "" {
+		t.Errorf("what undoes it (-want +got):\n%s", diff)
 	}
 }
 
@@ -239,7 +247,7 @@ func TestBatchesOfPairs(t *testing.T) {
 	b := newBundle(t)
 	b.putStock("cup", 100)
 	run := b.reconcile()
-	var want []string
+	want := make([]string, 0, 7)
 	for i := range 7 {
 		order := b.paid(fmt.Sprintf("order%d", i), fmt.Sprintf("pay_%d", i))
 		b.tell(run, payment(fmt.Sprintf("pay_%d", i), ""))
@@ -349,14 +357,14 @@ func TestUnclaimed(t *testing.T) {
 		}
 		for _, u := range page {
 			after = reconcile.Provided{Provider: u.Provider, Reference: u.Reference}
-			said := u.Reference
+			said := []string{u.Reference}
 			for _, told := range u.There {
-				said += " " + string(told.Kind) + ":" + told.Reference
+				said = append(said, string(told.Kind)+":"+told.Reference)
 			}
 			for _, line := range u.Settled {
-				said += " line:" + line.ID
+				said = append(said, "line:"+line.ID)
 			}
-			got = append(got, said)
+			got = append(got, strings.Join(said, " "))
 		}
 	}
 	want := []string{
@@ -427,7 +435,7 @@ func TestNoticesAsTransactions(t *testing.T) {
 		t.Errorf("of another time %d, %v", n, err)
 	}
 	var got []string
-	rows, err := b.pool.Query(b.ctx, `SELECT concat_ws(' ', kind, reference, payment, status, amount, currency, named_saga IS NOT NULL, to_char(made_at, 'MI'))
+	rows, err := b.pool.Query(b.ctx, `SELECT concat_ws(' ', kind, reference || '/' || payment, status, amount, currency, named_saga IS NOT NULL, to_char(made_at, 'MI'))
 		FROM provider_transactions ORDER BY reference`)
 	b.must(err)
 	for rows.Next() {
@@ -435,13 +443,10 @@ func TestNoticesAsTransactions(t *testing.T) {
 		b.must(rows.Scan(&text))
 		got = append(got, text)
 	}
-	want := strings.Split(strings.TrimSpace(`
-payment cap_1 psp_2 declined 700 EUR t 08
-payment psp_1 psp_1 succeeded 1200 EUR t 01
-payment psp_2 psp_2 authorized 1200 EUR t 01
-payment psp_3 psp_3 canceled 900 EUR f 03
-refund re_1 psp_1 succeeded 300 EUR f 05
-refund void_2 psp_1 succeeded 0  f 07`), "\n")
+	want := []string{
+		"payment cap_1/psp_2 declined 700 EUR t 08", "payment psp_1/psp_1 succeeded 1200 EUR t 01", "payment psp_2/psp_2 authorized 1200 EUR t 01",
+		"payment psp_3/psp_3 canceled 900 EUR f 03", "refund re_1/psp_1 succeeded 300 EUR f 05", "refund void_2/psp_1 succeeded 0  f 07",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}

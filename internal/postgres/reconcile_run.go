@@ -45,7 +45,7 @@ func scanRun(row pgx.CollectableRow) (reconcile.Run, error) {
 func readRun(ctx context.Context, from querier, sql string, arguments ...any) (run reconcile.Run, ok bool, err error) {
 	rows, err := from.Query(ctx, sql, arguments...)
 	if err != nil {
-		return reconcile.Run{}, false, err //nolint:wrapcheck // wrapped by the caller
+		return reconcile.Run{}, false, err
 	}
 	run, err = pgx.CollectExactlyOneRow(rows, scanRun)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -100,7 +100,8 @@ func lockLease(ctx context.Context, tx pgx.Tx) error {
 // takeUp finds the run that is to go on, or writes a new one.
 func takeUp(ctx context.Context, tx pgx.Tx, run reconcile.Run) (reconcile.Run, error) {
 	_, err := tx.Exec(ctx, `
-		UPDATE reconciliation_runs SET state = 'failed', finished_at = now(), reason = 'It was left by its process, and not taken up within a day.'
+		UPDATE reconciliation_runs SET state = 'failed', finished_at = now(),
+			reason = 'It was left by its process, and not taken up within a day.'
 		WHERE finished_at IS NULL AND state = 'running' AND saved_at <= now() - `+resumable)
 	if err != nil {
 		return reconcile.Run{}, err //nolint:wrapcheck // wrapped by the caller
@@ -187,8 +188,8 @@ func queueRunFence(batch *pgx.Batch, run reconcile.Run) {
 		SELECT paysaga_require(count(*) = 1, '`+ruleRun+`') FROM held`, run.ID, run.Fence)
 }
 
-// RequestRun writes down that an operator wants a run, for a server to take up. With a held key, only while that is held; and with an answer
-// to it as well, that is stored in the same transaction. Errors: reconcile.ErrBusy: enough runs wait; saga.ErrLeaseLost.
+// RequestRun writes down that an operator wants a run, for a server to take up. With a held key, only while that is held; and with an
+// answer to it as well, that is stored in the same transaction. Errors: reconcile.ErrBusy: enough runs wait; saga.ErrLeaseLost.
 func (s *Store) RequestRun(
 	ctx context.Context, account string, run reconcile.Run, held *idempotency.Held, answer func(reconcile.Run) (saga.Answer, error),
 ) (requested reconcile.Run, err error) {

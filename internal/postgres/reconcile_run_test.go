@@ -187,61 +187,57 @@ func (b *bundle) dumpReconciliation() (rows []string) {
 func TestRequestedRuns(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	next := func() (uuid.UUID, bool) {
-		t.Helper()
-		run, ok, err := b.store.NextRequested(b.ctx)
-		b.must(err)
-		return run.ID, ok
+	b.wantRequested("before anybody asked", uuid.Nil)
+	first, second := b.request(), b.request()
+	if first.State != reconcile.RunRequested || !first.Since.Equal(noon) {
+		t.Errorf("requested: %+v", first)
 	}
-	if _, ok := next(); ok {
-		t.Error("a run is requested before anybody did")
-	}
-	wanted := aRun(reconcile.ModeApply)
-	wanted.Since, wanted.Until = noon, noon.Add(time.Hour)
-	first, err := b.store.RequestRun(b.ctx, account, wanted, nil, nil)
-	if err != nil || first.State != reconcile.RunRequested || !first.Since.Equal(noon) {
-		t.Fatalf("request: %+v, %v", first, err)
-	}
-	if _, err := b.store.RequestRun(b.ctx, account, wanted, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if id, ok := next(); !ok || id != first.ID {
-		t.Errorf("the first to be taken up is %s, %t", id, ok)
-	}
+	b.wantRequested("of two", first.ID)
 	taken, err := b.store.BeginRun(b.ctx, first, time.Minute)
 	if err != nil || taken.ID != first.ID || taken.State != reconcile.RunRunning || taken.Fence == 0 {
 		t.Fatalf("taken up: %+v, %v", taken, err)
 	}
-	if id, ok := next(); !ok || id == first.ID {
-		t.Errorf("beside it comes %s, %t", id, ok)
-	}
+	b.wantRequested("beside the first", second.ID)
 	b.leave()
-	if id, _ := next(); id != first.ID {
-		t.Errorf("the run that was left does not come first, but %s", id)
-	}
-	if n := b.count(`SELECT count(*) FROM audit_log WHERE action = 'reconciliation.requested' AND subject = $1`, first.ID.String()); n != 1 {
-		t.Errorf("%d entries of the audit log", n)
-	}
-	for range 9 {
-		if _, err := b.store.RequestRun(b.ctx, account, wanted, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := b.store.RequestRun(b.ctx, account, wanted, nil, nil); !errors.Is(err, reconcile.ErrBusy) {
-		t.Errorf("one too many: %v", err)
-	}
-	unknown := wanted
+	b.wantRequested("when the first was left", first.ID)
+	b.wantNoted("reconciliation.requested", first.ID, reconcile.Note{Actor: "a test"})
+	unknown := aRun(reconcile.ModeApply)
 	unknown.ID = uuid.New()
-	b.leave()
 	if _, err := b.store.BeginRun(b.ctx, unknown, time.Minute); !errors.Is(err, saga.ErrNotFound) {
 		t.Errorf("a run that nobody requested: %v", err)
+	}
+	for range 9 {
+		b.request()
+	}
+	if _, err := b.store.RequestRun(b.ctx, account, aRun(reconcile.ModeApply), nil, nil); !errors.Is(err, reconcile.ErrBusy) {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+func (b *bundle) request() reconcile.Run {
+	b.t.Helper()
+	run := aRun(reconcile.ModeApply)
+	run.Since, run.Until = noon, noon.Add(time.Hour)
+	requested, err := b.store.RequestRun(b.ctx, account, run, nil, nil)
+	if err != nil {
+		b.t.Fatalf("request: %v", err)
+	}
+	return requested
+}
+
+// wantRequested checks which run a server takes up next; none for the zero id.
+func (b *bundle) wantRequested(when string, want uuid.UUID) {
+	b.t.Helper()
+	run, ok, err := b.store.NextRequested(b.ctx)
+	if err != nil || run.ID != want || ok != (want != uuid.Nil) {
+		b.t.Errorf("%s: %s, %t, %v; want %s", when, run.ID, ok, err, want)
 	}
 }
 
 func TestListRuns(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	var want []uuid.UUID
+	want := make([]uuid.UUID, 0, 3)
 	for range 3 {
 		run := b.reconcile()
 		want = append(want, run.ID)

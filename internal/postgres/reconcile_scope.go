@@ -14,8 +14,8 @@ import (
 // account, which no provider knows.
 const ofSaga = `(VALUES ('_charge'), ('_refund')) AS first (step)`
 
-// touchedSagas are the sagas that a run is about. $1 is the run, $2 its providers, $3 and $4 its window, $5 since when a saga has not moved,
-// $6 since when an event waits. A row may come more than once.
+// touchedSagas are the sagas that a run is about. $1 is the run, $2 its providers, $3 and $4 its window, $5 since when a saga has not
+// moved, $6 since when an event waits. A row may come more than once.
 const touchedSagas = `
 	WITH told AS (
 		SELECT provider, payment, reference, named_saga, sub_key FROM provider_transactions WHERE run_id = $1
@@ -48,8 +48,8 @@ const touchedSagas = `
 		SELECT s.account_id, s.order_id FROM open JOIN sagas s ON s.account_id = open.account_id AND s.key = open.saga_key
 			JOIN orders o ON o.account_id = s.account_id AND o.id = s.order_id WHERE o.payment_provider = ANY ($2))`
 
-// fillScope writes down which payments a run looks at, when it begins to, unless this was done before. Whoever works on the run after it was
-// left goes on in the same list.
+// fillScope writes down which payments a run looks at, when it begins to, unless this was done before. Whoever works on the run after it
+// was left goes on in the same list.
 func (s *Store) fillScope(ctx context.Context, scope reconcile.Scope, anew bool) error {
 	isFilled, err := s.isFilled(ctx, `scope_of`, scope.Run)
 	if err != nil || isFilled && !anew {
@@ -80,8 +80,8 @@ func (s *Store) isFilled(ctx context.Context, column string, run uuid.UUID) (isF
 	return isFilled, nil
 }
 
-// sendFill fills a list by fresh statistics: what was loaded since the last ones would else pass for next to nothing. The lease is looked at
-// last, so that it can be prolonged meanwhile.
+// sendFill fills a list by fresh statistics: what was loaded since the last ones would else pass for next to nothing. The lease is looked
+// at last, so that it can be prolonged meanwhile.
 func (s *Store) sendFill(ctx context.Context, batch *pgx.Batch, column string, run uuid.UUID) error {
 	analyze := longBatch()
 	analyze.Queue(`ANALYZE provider_transactions, settlement_lines, saga_steps`)

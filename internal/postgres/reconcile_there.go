@@ -12,7 +12,8 @@ import (
 
 // toldOfColumns and lineOfColumns are what is read of a transaction and of a settlement line, behind a place.
 const (
-	toldOfColumns = `provider, kind, reference, payment, sub_key, saga_key, status, amount, currency, refunded, fee, fee_currency, made_at, told_at`
+	toldOfColumns = `
+		provider, kind, reference, payment, sub_key, saga_key, status, amount, currency, refunded, fee, fee_currency, made_at, told_at`
 	lineOfColumns = `
 		provider, number, id, kind, payment, reference, sub_key, gross, fee, net, currency, original_amount, original_currency, payout, booked_at`
 )
@@ -34,44 +35,50 @@ func lineFields(place any, l *reconcile.Settlement) []any {
 // theirTransactions are what bears the key of a saga of a pair, or is, or belongs to, something that its steps know; and with it what
 // belongs to one of these: the refund of a capture that nobody here asked for.
 const theirTransactions = `
-	WITH own AS (SELECT * FROM unnest($1::int[], $2::uuid[]) AS o (place, key)),
-	known AS (SELECT * FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, provider, reference)),
+	WITH own AS (SELECT o.place, o.own_key FROM unnest($1::int[], $2::uuid[]) AS o (place, own_key)),
+	known AS (` + knownReferences + `),
 	first AS (
-		SELECT own.place, t.* FROM own JOIN provider_transactions t ON t.named_saga = own.key
-		UNION SELECT known.place, t.* FROM known
-			JOIN provider_transactions t ON t.provider = known.provider AND t.payment = known.reference AND t.payment <> ''
-		UNION SELECT known.place, t.* FROM known
-			JOIN provider_transactions t ON t.provider = known.provider AND t.reference = known.reference
+		SELECT place, ` + toldOfColumns + ` FROM own JOIN provider_transactions ON named_saga = own_key
+		UNION SELECT place, ` + toldOfColumns + ` FROM known
+			JOIN provider_transactions ON provider = of_provider AND payment = of_reference AND payment <> ''
+		UNION SELECT place, ` + toldOfColumns + ` FROM known
+			JOIN provider_transactions ON provider = of_provider AND reference = of_reference
 	), hop AS (
-		(SELECT place, provider, reference FROM first UNION SELECT place, provider, payment FROM first WHERE payment <> '')
-		EXCEPT SELECT place, provider, reference FROM known
+		(SELECT place, provider AS of_provider, reference AS of_reference FROM first
+			UNION SELECT place, provider, payment FROM first WHERE payment <> '')
+		EXCEPT SELECT place, of_provider, of_reference FROM known
 	), everything AS (
-		SELECT * FROM first
-		UNION SELECT hop.place, t.* FROM hop
-			JOIN provider_transactions t ON t.provider = hop.provider AND t.payment = hop.reference AND t.payment <> ''
-		UNION SELECT hop.place, t.* FROM hop JOIN provider_transactions t ON t.provider = hop.provider AND t.reference = hop.reference)
+		SELECT place, ` + toldOfColumns + ` FROM first
+		UNION SELECT place, ` + toldOfColumns + ` FROM hop
+			JOIN provider_transactions ON provider = of_provider AND payment = of_reference AND payment <> ''
+		UNION SELECT place, ` + toldOfColumns + ` FROM hop
+			JOIN provider_transactions ON provider = of_provider AND reference = of_reference)
 	SELECT place, ` + toldOfColumns + ` FROM everything ORDER BY made_at, reference, kind`
 
+// knownReferences are what the pairs of a batch know of the providers.
+const knownReferences = `
+	SELECT k.place, k.of_provider, k.of_reference FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, of_provider, of_reference)`
+
 const theirLines = `
-	WITH own AS (SELECT * FROM unnest($1::int[], $2::uuid[]) AS o (place, key)),
-	known AS (SELECT * FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, provider, reference)),
+	WITH own AS (SELECT o.place, o.own_key FROM unnest($1::int[], $2::uuid[]) AS o (place, own_key)),
+	known AS (` + knownReferences + `),
 	everything AS (
-		SELECT own.place, l.* FROM own JOIN settlement_lines l ON l.named_saga = own.key
-		UNION SELECT known.place, l.* FROM known
-			JOIN settlement_lines l ON l.provider = known.provider AND l.payment = known.reference AND l.payment <> ''
-		UNION SELECT known.place, l.* FROM known
-			JOIN settlement_lines l ON l.provider = known.provider AND l.reference = known.reference AND l.reference <> '')
+		SELECT place, ` + lineOfColumns + ` FROM own JOIN settlement_lines ON named_saga = own_key
+		UNION SELECT place, ` + lineOfColumns + ` FROM known
+			JOIN settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
+		UNION SELECT place, ` + lineOfColumns + ` FROM known
+			JOIN settlement_lines ON provider = of_provider AND reference = of_reference AND reference <> '')
 	SELECT place, ` + lineOfColumns + ` FROM everything ORDER BY booked_at, id`
 
 const theirNotices = `
-	WITH own AS (SELECT * FROM unnest($1::int[], $2::uuid[], $6::text[]) AS o (place, key, account_id)),
-	known AS (SELECT * FROM unnest($3::int[], $4::text[], $5::text[]) AS k (place, provider, reference)),
-	called AS (SELECT * FROM unnest($7::int[], $8::text[], $9::text[]) AS c (place, provider, sub_key)),
+	WITH own AS (SELECT o.place, o.key, o.account_id FROM unnest($1::int[], $2::uuid[], $6::text[]) AS o (place, key, account_id)),
+	known AS (` + knownReferences + `),
+	called AS (SELECT c.place, c.provider, c.sub_key FROM unnest($7::int[], $8::text[], $9::text[]) AS c (place, provider, sub_key)),
 	everything AS (
 		SELECT own.place, e.provider, e.event_id, e.status, e.received_at FROM own
 			JOIN webhook_events e ON e.account_id = own.account_id AND e.saga_key = own.key WHERE e.status IN ('waiting', 'parked')
 		UNION SELECT known.place, e.provider, e.event_id, e.status, e.received_at FROM known
-			JOIN webhook_events e ON e.provider = known.provider AND e.payment_reference = known.reference
+			JOIN webhook_events e ON e.provider = known.of_provider AND e.payment_reference = known.of_reference
 			WHERE e.status IN ('waiting', 'parked')
 		UNION SELECT called.place, e.provider, e.event_id, e.status, e.received_at FROM called
 			JOIN webhook_events e ON e.provider = called.provider AND e.sub_key = called.sub_key WHERE e.status IN ('waiting', 'parked'))
@@ -132,7 +139,8 @@ func (b *pairBatch) queueNotices(batch *pgx.Batch, accounts []string) {
 			places, ofProviders, keys = append(places, place), append(ofProviders, t.Provider), append(keys, string(t.SubKey))
 		}
 	}
-	batch.Queue(theirNotices, b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references, accountsOf, places, ofProviders, keys).Query(func(rows pgx.Rows) error {
+	arguments := []any{b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references, accountsOf, places, ofProviders, keys}
+	batch.Queue(theirNotices, arguments...).Query(func(rows pgx.Rows) error {
 		var place int
 		var notice reconcile.Notice
 		_, err := pgx.ForEachRow(rows, []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt}, func() error {
@@ -243,7 +251,7 @@ func (s *Store) readUnclaimed(ctx context.Context, unclaimed []reconcile.Unclaim
 	const of = ` FROM unnest($1::int[], $2::text[], $3::text[]) AS u (place, of_provider, of_reference) JOIN `
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		SELECT * FROM (
+		SELECT place, `+toldOfColumns+` FROM (
 			SELECT place, `+toldOfColumns+of+`provider_transactions ON provider = of_provider AND payment = of_reference AND payment <> ''
 			UNION SELECT place, `+toldOfColumns+of+`provider_transactions ON provider = of_provider AND reference = of_reference) AS told
 		ORDER BY made_at, reference, kind`, places, ofProviders, references,
@@ -257,7 +265,7 @@ func (s *Store) readUnclaimed(ctx context.Context, unclaimed []reconcile.Unclaim
 		return err //nolint:wrapcheck // wrapped below
 	})
 	batch.Queue(`
-		SELECT * FROM (
+		SELECT place, `+lineOfColumns+` FROM (
 			SELECT place, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
 			UNION SELECT place, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND reference = of_reference AND reference <> ''
 		) AS line

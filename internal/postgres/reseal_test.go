@@ -11,6 +11,7 @@ import (
 	"paysaga/internal/idempotency"
 	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -38,7 +39,9 @@ func (b *bundle) sealEverything() []saga.Saga {
 	if err := b.store.AnswerKey(b.ctx, b.holding("ordinary"), saga.Answer{Status: 200, Headers: map[string]string{}, Body: []byte(answerText)}); err != nil {
 		b.t.Fatal(err)
 	}
-	return []saga.Saga{b.confirmed("order"), data, waiting}
+	order := b.confirmed("order")
+	b.judge(b.reconcile(), nil, ofOrder(order, reconcile.AmountMismatch), ofNobody("pay_9"))
+	return []saga.Saga{order, data, waiting}
 }
 
 // reseal passes through everything once.
@@ -89,17 +92,17 @@ func TestRotationOfKeys(t *testing.T) {
 		read = append(read, before.load(order))
 	}
 	both := before.withRing(newKey, oldKey)
-	if diff := cmp.Diff(map[string]int{"2026": 6}, both.sealedWith()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"2026": 10}, both.sealedWith()); diff != "" {
 		t.Fatalf("sealed before (-want +got):\n%s", diff)
 	}
 	both.confirmed("meanwhile")
-	if found := both.reseal(); found.Resealed != 6 || found.Left != 0 || len(found.Unopened) != 0 {
+	if found := both.reseal(); found.Resealed != 10 || found.Left != 0 || len(found.Unopened) != 0 {
 		t.Errorf("resealed %+v", found)
 	}
 	if again := both.reseal(); again.Resealed != 0 {
 		t.Errorf("%d were resealed again", again.Resealed)
 	}
-	if diff := cmp.Diff(map[string]int{"2027": 7}, both.sealedWith()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"2027": 11}, both.sealedWith()); diff != "" {
 		t.Errorf("sealed afterwards (-want +got):\n%s", diff)
 	}
 	after := before.withRing(newKey)
@@ -176,7 +179,7 @@ func TestResealNamesWhatItCannotOpen(t *testing.T) {
 	before := b.dump()
 	other := b.withRing(seal.GenerateKey("new"))
 	found := other.reseal()
-	if found.Resealed != 0 || len(found.Unopened) != 6 {
+	if found.Resealed != 0 || len(found.Unopened) != 10 {
 		t.Fatalf("%+v", found)
 	}
 	text := strings.Join(found.Unopened, "\n")
@@ -195,7 +198,7 @@ func TestResealNamesWhatItCannotOpen(t *testing.T) {
 	if diff := cmp.Diff(before, b.dump()); diff != "" {
 		t.Errorf("it changed (-before +after):\n%s", diff)
 	}
-	if got := other.sealedWith(); got["lost"] != 5 || got["(damaged)"] != 1 {
+	if got := other.sealedWith(); got["lost"] != 9 || got["(damaged)"] != 1 {
 		t.Errorf("counted %v", got)
 	}
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 
 	"paysaga/internal/pgdev/pgtest"
 	"paysaga/migrations"
+	"paysaga/reconcile"
+	settlement "paysaga/reconcile/statement"
 	"paysaga/saga"
 )
 
@@ -102,11 +105,61 @@ func schemaRules() map[string]rule {
 	}
 }
 
+// reconciliationRules are tried on the same database, with a run, a settlement file and a transaction in it.
+func reconciliationRules() map[string]rule {
+	check := func(constraint, sql string) rule { return rule{sql, checkViolation, constraint} }
+	const newFinding = `INSERT INTO findings (source, account_id, saga_key, order_id, kind, detail, provider, reference, severity) SELECT `
+	const newLine = `INSERT INTO settlement_lines (provider, id, file_id, number, kind, gross, fee, net, currency, booked_at) SELECT `
+	return map[string]rule{
+		"a run's unknown mode":           check("reconciliation_runs_mode", `UPDATE reconciliation_runs SET mode = 'guess'`),
+		"a run about no provider":        check("reconciliation_runs_providers", `UPDATE reconciliation_runs SET providers = '{}'`),
+		"a run's unknown state":          check("reconciliation_runs_state", `UPDATE reconciliation_runs SET state = 'lost'`),
+		"a run's unknown stage":          check("reconciliation_runs_stage", `UPDATE reconciliation_runs SET stage = 'lost'`),
+		"a run that nobody wants":        check("reconciliation_runs_requested_by", `UPDATE reconciliation_runs SET requested_by = ''`),
+		"a run that ended and did not":   check("reconciliation_runs_end", `UPDATE reconciliation_runs SET state = 'done'`),
+		"a run that ended as it runs":    check("reconciliation_runs_end", `UPDATE reconciliation_runs SET finished_at = now()`),
+		"a window that ends before":      check("reconciliation_runs_window", `UPDATE reconciliation_runs SET since = now(), until = now() - interval '1 s'`),
+		"a run requested by nobody":      check("reconciliation_runs_requested", `UPDATE reconciliation_runs SET state = 'requested'`),
+		"a run of no file":               {`UPDATE reconciliation_runs SET statement_id = 0`, foreignViolation, "reconciliation_runs_statement"},
+		"a second lease":                 {`INSERT INTO reconciliation_lease DEFAULT VALUES`, uniqueViolation, "reconciliation_lease_pkey"},
+		"another second lease":           check("reconciliation_lease_single", `INSERT INTO reconciliation_lease (single) VALUES (false)`),
+		"coverage of no time":            check("provider_coverage_window", `INSERT INTO provider_coverage VALUES ('fake', now(), now())`),
+		"a transaction's unknown kind":   check("provider_transactions_kind", `UPDATE provider_transactions SET kind = 'gift'`),
+		"a transaction without a name":   check("provider_transactions_reference", `UPDATE provider_transactions SET reference = ''`),
+		"a transaction's unknown status": check("provider_transactions_status", `UPDATE provider_transactions SET status = 'lost'`),
+		"a transaction's odd currency":   check("provider_transactions_currency", `UPDATE provider_transactions SET currency = 'eur'`),
+		"refunded less than not told":    check("provider_transactions_refunded", `UPDATE provider_transactions SET refunded = -2`),
+		"a transaction twice":            {`INSERT INTO provider_transactions SELECT * FROM provider_transactions`, uniqueViolation, "provider_transactions_pkey"},
+		"a file's odd digest":            check("settlement_files_digest", `UPDATE settlement_files SET digest = 'd'`),
+		"a file's unknown state":         check("settlement_files_state", `UPDATE settlement_files SET state = 'lost'`),
+		"a file that is read and is not": check("settlement_files_end", `UPDATE settlement_files SET state = 'read'`),
+		"a file twice":                   {`INSERT INTO settlement_files (provider, name, digest) SELECT provider, 'other', digest FROM settlement_files`, uniqueViolation, ""},
+		"a line's unknown kind":          check("settlement_lines_kind", newLine+`'fake', 'b', 1, 1, 'gift', 1, 0, 1, 'EUR', now()`),
+		"a line without an id":           check("settlement_lines_id", newLine+`'fake', '', 1, 1, 'fee', 1, 0, 1, 'EUR', now()`),
+		"a line's odd currency":          check("settlement_lines_currency", newLine+`'fake', 'b', 1, 1, 'fee', 1, 0, 1, '', now()`),
+		"a line before the first":        check("settlement_lines_number", newLine+`'fake', 'b', 1, 0, 'fee', 1, 0, 1, 'EUR', now()`),
+		"a booking twice":                {newLine + `'fake', 'b', 1, 1, 'fee', 1, 0, 1, 'EUR', now() FROM generate_series(1, 2)`, uniqueViolation, "settlement_lines_pkey"},
+		"a finding of an unknown finder": check("findings_source", newFinding+`'rumour', account_id, key, order_id, 'k', 'd', '', '', 'low' FROM sagas`),
+		"a finding's unknown severity":   check("findings_severity", newFinding+`'saga', account_id, key, order_id, 'k', 'd', '', '', 'grave' FROM sagas`),
+		"a finding of half a saga":       check("findings_saga_whole", newFinding+`'reconciliation', account_id, key, NULL, 'k', 'd', 'p', 'r', 'low' FROM sagas`),
+		"a saga's finding about none":    check("findings_of_a_saga_name_it", newFinding+`'saga', '', NULL,NULL, 'k', 'd', 'p', 'r', 'low'`),
+		"a finding about nothing":        check("findings_of_nobody_name_something", newFinding+`'reconciliation', '', NULL,NULL, 'k', 'd', 'p', '', 'low'`),
+		"a finding about a thing twice":  {newFinding + `'reconciliation', n::text, NULL::uuid,NULL::uuid, 'k', 'd', 'p', 'r', 'low' FROM generate_series(1, 2) n`, uniqueViolation, "findings_one_open_about_a_thing"},
+		"less than nothing at stake":     check("findings_at_stake", `INSERT INTO findings (account_id, saga_key, order_id, kind, detail, at_stake) SELECT account_id, key, order_id, 'k', 'd', -1 FROM sagas`),
+		"an event about nothing":         check("outbox_events_about_something", `INSERT INTO outbox_events (account_id, type) VALUES ('shop1', 't')`),
+		"two summaries of a day":         {`INSERT INTO outbox_events (account_id, type, data) SELECT 'shop1', 'reconciliation.summary', '{"day": "2026-01-01"}' FROM generate_series(1, 2)`, uniqueViolation, "outbox_events_one_summary_a_day"},
+	}
+}
+
 func TestSchemaHoldsTheRules(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.begin("rules")
-	for name, rule := range schemaRules() {
+	run, _ := b.runOf(1)
+	b.tell(run, payment("pay_1", ""))
+	rules := schemaRules()
+	maps.Copy(rules, reconciliationRules())
+	for name, rule := range rules {
 		_, err := b.pool.Exec(b.ctx, rule.sql)
 		refused, ok := errors.AsType[*pgconn.PgError](err)
 		switch {
@@ -226,6 +279,47 @@ func TestPaymentsMigrationGoesDownWithData(t *testing.T) {
 	if again := b.load(order); again.Kind != saga.KindOrder || again.State != saga.Completed || again.Order.Payment.CapturedAmount != 1200 {
 		t.Errorf("the order is now %+v", again)
 	}
+}
+
+// Reconciliation can be taken back from a database in which it is in use. What sagas found stays.
+func TestReconciliationMigrationGoesDownWithData(t *testing.T) {
+	t.Parallel()
+	const before = 5 // the version below it
+	b := newBundle(t)
+	url := b.pool.Config().ConnString()
+	order := b.paid("order", "pay_1")
+	run, _ := b.runOf(1)
+	b.tell(run, payment("pay_1", ""))
+	b.must(b.store.PutLines(b.ctx, run, "fake", []settlement.Line{line(2, "b_1")}))
+	b.judge(run, []saga.Saga{order}, ofOrder(order, reconcile.AmountMismatch), ofNobody("pay_9"))
+	b.park(b.begin("parked"), saga.Finding{Kind: "k", Detail: "d"})
+	if _, err := b.store.PutSummary(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	newest := schemaObjects(t, url)
+	if _, err := migrator(t, url).DownTo(t.Context(), before); err != nil {
+		t.Fatalf("down: %v", err)
+	}
+	empty := pgtest.EmptyURL(t)
+	if _, err := migrator(t, empty).UpTo(t.Context(), before); err != nil {
+		t.Fatalf("up to the older schema: %v", err)
+	}
+	if diff := cmp.Diff(schemaObjects(t, empty), schemaObjects(t, url)); diff != "" {
+		t.Errorf("down (-the older schema +this):\n%s", diff)
+	}
+	for what, want := range map[string]int{"orders": 2, "findings": 1, "outbox_events WHERE type LIKE 'reconciliation%'": 0} {
+		if got := b.count(`SELECT count(*) FROM ` + what); got != want {
+			t.Errorf("after down: %d %s, want %d", got, what, want)
+		}
+	}
+	if _, err := migrations.Up(t.Context(), url); err != nil {
+		t.Fatalf("up again: %v", err)
+	}
+	if diff := cmp.Diff(newest, schemaObjects(t, url)); diff != "" {
+		t.Errorf("up again (-first +second):\n%s", diff)
+	}
+	b.pool.Reset() // its prepared statements are of the tables that were
+	b.wantKept("up again", b.onlyFinding(), map[string]any{"found by": reconcile.BySaga, "state": reconcile.FindingOpen, "severity": reconcile.High})
 }
 
 // migrator goes to a version of the schema, as only tests need.

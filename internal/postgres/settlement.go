@@ -98,7 +98,8 @@ type (
 
 // CloseStatement notes what the run's settlement file came to. Errors: reconcile.ErrLeaseLost.
 func (s *Store) CloseStatement(ctx context.Context, run reconcile.Run, report statement.Report) error {
-	faults, controls, totals := []keptFault{}, []keptControl{}, map[string]keptTotal{}
+	faults, controls := make([]keptFault, 0, len(report.Faults)), make([]keptControl, 0, len(report.Controls))
+	totals := map[string]keptTotal{}
 	for _, fault := range report.Faults {
 		faults = append(faults, keptFault(fault))
 	}

@@ -42,8 +42,9 @@ func TestSettlementFile(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM settlement_lines WHERE gross = 1200 AND file_id = $1`, run.StatementID); n != 3 {
 		t.Errorf("%d lines are kept as they were told first", n)
 	}
-	if n := b.count(`SELECT count(*) FROM settlement_files WHERE state = 'read' AND lines = 3 AND malformed = 1 AND faults #>> '{0,column}' = 'Net'
-		AND totals #>> '{EUR,net}' = '3480' AND controls #>> '{0,told}' = '3480' AND booked_from = $1`, noon); n != 1 {
+	n := b.count(`SELECT count(*) FROM settlement_files WHERE state = 'read' AND lines = 3 AND malformed = 1 AND faults #>> '{0,column}' = 'Net'
+		AND totals #>> '{EUR,net}' = '3480' AND controls #>> '{0,told}' = '3480' AND booked_from = $1`, noon)
+	if n != 1 {
 		t.Error("the file's end is not kept")
 	}
 	id, _, err := b.store.OpenStatement(b.ctx, "fake", "renamed.csv", [32]byte{1})
