@@ -117,7 +117,9 @@ func (a *adyenAPI) failRefund(m *adyenModification) error {
 		return fmt.Errorf("%w: the refund has failed already", errControl)
 	case m.settled:
 		m.payment.refunded -= m.amount.Value
-		m.payment.book(adyenBooking{kind: journalRefundReversed, psp: m.psp, reference: m.reference, at: a.server.clock.now(), amount: m.amount.Value})
+		m.payment.book(adyenBooking{
+			kind: journalRefundReversed, psp: m.psp, reference: m.reference, at: a.server.clock.now(), amount: m.amount.Value,
+		})
 		m.success = false
 		a.announceModification(m, "REFUND_FAILED", true, "Refund Failed")
 	default:

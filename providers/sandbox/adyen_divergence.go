@@ -63,19 +63,9 @@ func (p *adyenPayment) divergeHeld(kind divergenceKind, amount int64, now time.T
 
 // diverge changes a captured payment. Where it cannot, nothing has changed.
 func (a *adyenAPI) diverge(p *adyenPayment, d divergence, amount int64, now time.Time) error {
-	if amount == 0 && (d.Kind == divergenceRefundInDashboard || d.Kind == divergenceChargeback) {
-		amount = p.left()
-	}
 	switch d.Kind {
-	case divergenceRefundInDashboard:
-		if amount == 0 || p.giveBack(amount, adyenBooking{at: now}) != "" {
-			return errDivergence("amount is not refundable on this payment")
-		}
-	case divergenceChargeback:
-		if amount == 0 || amount > p.left() {
-			return errDivergence("amount cannot be charged back on this payment")
-		}
-		p.book(adyenBooking{kind: journalChargeback, at: now, amount: amount})
+	case divergenceRefundInDashboard, divergenceChargeback:
+		return p.takeBack(d.Kind, amount, now)
 	case divergenceRefundLost:
 		return a.store.loseRefund(p)
 	case divergenceAmountChanged:
@@ -85,6 +75,22 @@ func (a *adyenAPI) diverge(p *adyenPayment, d divergence, amount int64, now time
 	default: // what only the settlement file tells
 		return p.settled.distort(d.Kind, amount, p.captured, adyenCosts(p.captured).sum())
 	}
+}
+
+// takeBack gives money back, or lets the customer's bank take it. 0 is all that is left.
+func (p *adyenPayment) takeBack(kind divergenceKind, amount int64, now time.Time) error {
+	if amount == 0 {
+		amount = p.left()
+	}
+	if amount == 0 || amount > p.left() {
+		return errDivergence("more would be given back than was captured")
+	}
+	if kind == divergenceChargeback {
+		p.book(adyenBooking{kind: journalChargeback, at: now, amount: amount})
+		return nil
+	}
+	p.refunded += amount
+	p.book(adyenBooking{kind: journalRefunded, at: now, amount: amount})
 	return nil
 }
 
@@ -135,10 +141,7 @@ func (a *adyenAPI) plantCharge(d divergence) (Charge, error) {
 // divergent finds the payment that a divergence names; naming none means the newest that fits.
 func (a *adyenAPI) divergent(d divergence) *adyenPayment {
 	for _, payment := range slices.Backward(a.store.payments) {
-		named := (d.ID == "" || payment.psp == d.ID) && (d.Identifier == "" || payment.identifier == d.Identifier) &&
-			(d.Reference == "" || payment.reference == d.Reference)
-		taken, held := payment.captured > 0, payment.held > 0
-		if named && (d.Kind.ofHeld() && held || !d.Kind.ofHeld() && taken || d.Kind == divergencePaymentLost && held) {
+		if d.names(payment.psp, payment.identifier, payment.reference) && d.Kind.fits(payment.captured > 0, payment.held > 0) {
 			return payment
 		}
 	}

@@ -46,6 +46,7 @@ func (s *Server) controlRoutes(mux *http.ServeMux) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("POST /_sandbox/divergence", s.plantDivergence)
+	mux.HandleFunc("GET /_sandbox/settlement/{provider}", s.showSettlement)
 	mux.HandleFunc("POST /_sandbox/payments/{id}/{action}", s.actOnPayment)
 	mux.HandleFunc("POST /_sandbox/refunds/{id}/{action}", s.actOnRefund)
 	mux.HandleFunc("POST /_sandbox/clock", s.setClock)

@@ -38,6 +38,18 @@ func (k divergenceKind) ofHeld() bool {
 	return k == divergenceCaptured || k == divergenceVoided || k == divergenceExpired
 }
 
+// fits tells whether a payment, as it stands, can diverge in this way.
+func (k divergenceKind) fits(taken, held bool) bool {
+	switch {
+	case k == divergencePaymentLost:
+		return taken || held
+	case k.ofHeld():
+		return held
+	default:
+		return taken
+	}
+}
+
 // divergence is what to plant. ID, Identifier and Reference choose the payment; without any it is the newest that fits.
 type divergence struct {
 	Kind       divergenceKind `json:"kind"`
@@ -47,6 +59,11 @@ type divergence struct {
 	Reference  string         `json:"reference,omitempty"`
 	Amount     int64          `json:"amount,omitempty"` // ISO minor units
 	Currency   string         `json:"currency,omitempty"`
+}
+
+// names tells whether a divergence is about a payment, as far as it says.
+func (d divergence) names(id, identifier, reference string) bool {
+	return (d.ID == "" || d.ID == id) && (d.Identifier == "" || d.Identifier == identifier) && (d.Reference == "" || d.Reference == reference)
 }
 
 // settled is what a settlement file tells of a payment otherwise than it was, in the provider's units; nil where it tells the truth.
@@ -74,7 +91,7 @@ func (s *settled) distort(kind divergenceKind, amount, gross, fee int64) error {
 }
 
 // of is what the file tells of a payment.
-func (s settled) of(gross, fee int64) (toldGross, toldFee, toldNet int64) {
+func (s *settled) of(gross, fee int64) (toldGross, toldFee, toldNet int64) {
 	toldGross, toldFee = gross, fee
 	if s.gross != nil {
 		toldGross = *s.gross

@@ -121,11 +121,11 @@ func TestDivergences(t *testing.T) {
 			t.Run(name+", "+provider, func(t *testing.T) {
 				t.Parallel()
 				b := newBench(t, sandbox.Options{})
-				make := payments.taken
+				order := payments.taken
 				if test.held {
-					make = payments.held
+					order = payments.held
 				}
-				id := make(t, b)
+				id := order(t, b)
 				if test.refunded {
 					payments.refund(t, b, id)
 				}
@@ -190,6 +190,10 @@ func TestLostPayments(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestListsAfterALoss(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, sandbox.Options{})
 	ids := make([]string, 0, 4)
 	for i := range 4 {

@@ -52,7 +52,7 @@
 // # Fees
 //
 // Stripe keeps 1.5 % and 0.25 of what it takes, PayPal 2.49 % and 0.35, rounded half up, in units of the payment's currency; Adyen's
-// are in its settlement files only. Nobody gives a fee back.
+// only its settlement files tell. Nobody gives a fee back.
 //
 // # Webhooks
 //
@@ -75,6 +75,7 @@
 // # Control
 //
 // GET /_sandbox/ledger, GET /_sandbox/requests, GET|POST|DELETE /_sandbox/faults, POST /_sandbox/divergence,
+// GET /_sandbox/settlement/{provider},
 // POST /_sandbox/payments/{id}/{approve|refuse|settle|fail}, POST /_sandbox/refunds/{id}/{settle|fail},
 // GET|POST /_sandbox/webhooks, POST /_sandbox/webhooks/flush, POST /_sandbox/webhooks/resend {"since"}, GET /_sandbox/paypal-root.pem,
 // POST /_sandbox/clock {"advance_ms"}, POST /_sandbox/settings {"search_delay_ms","settle_after_ms"},
@@ -88,6 +89,14 @@
 // voided_in_dashboard, authorization_expired, chargeback (divergence.go says what each takes); and fee_changed, net_changed (not at
 // PayPal, whose report has no net) and settled_amount_changed, of which only settlement files tell. Webhooks get lost by
 // POST /_sandbox/webhooks {"loss"}.
+//
+// # Settlement files
+//
+// GET /_sandbox/settlement/{stripe|adyen|paypal}?from=&until=&timezone=&batch= writes what came onto the balance and left it in a time
+// (from included, until not; all up to now by default) in the provider's own format: Stripe's itemized payout reconciliation, Adyen's
+// settlement details report of a batch, PayPal's settlement report (STL, version 9). Fees are as above; Adyen's are 0.6 % markup, 0.1 % scheme fee,
+// 0.2 % interchange, and 0.11 of each payment in one Fee row. A chargeback costs 15.00, 7.50, 14.00 beside its amount. Each currency is
+// settled for itself, begins at nothing, and is paid out whole by its last row; nothing is converted. The same order gives the same file.
 //
 // # Bounds
 //

@@ -17,6 +17,13 @@ var (
 	adyenInterchange = feeSchedule{perTenThousand: 20}
 )
 
+// Fees of chargebacks, in the provider's units, whatever the currency.
+const (
+	stripeDisputeFee = 15_00
+	paypalDisputeFee = 14_00
+	adyenDisputeFee  = 7_50
+)
+
 // adyenCost are the parts of what Adyen keeps of a payment.
 type adyenCost struct{ markup, scheme, interchange int64 }
 

@@ -74,20 +74,9 @@ func (c *paypalCapture) complete(invoiceID string, now time.Time) {
 
 // diverge changes a capture. Where it cannot, nothing has changed.
 func (a *paypalAPI) diverge(capture *paypalCapture, d divergence, amount int64, now time.Time) error {
-	if amount == 0 && (d.Kind == divergenceRefundInDashboard || d.Kind == divergenceChargeback) {
-		amount = capture.left()
-	}
 	switch d.Kind {
-	case divergenceRefundInDashboard:
-		if amount == 0 || amount > capture.left() {
-			return errDivergence("more would be refunded than captured")
-		}
-		a.addRefund(capture, amount, now).booked = now
-	case divergenceChargeback:
-		if amount == 0 || amount > capture.left() || capture.chargeback.amount > 0 {
-			return errDivergence("amount cannot be charged back on this payment")
-		}
-		capture.chargeback = paypalChargeback{id: paypalID(), feeID: paypalID(), at: now, amount: amount}
+	case divergenceRefundInDashboard, divergenceChargeback:
+		return a.takeBack(capture, d.Kind, amount, now)
 	case divergenceRefundLost:
 		return a.store.loseRefund(capture, now)
 	case divergenceAmountChanged:
@@ -98,6 +87,23 @@ func (a *paypalAPI) diverge(capture *paypalCapture, d divergence, amount int64, 
 		return errDivergence("PayPal's settlement report tells no net")
 	default: // what only the settlement file tells
 		return capture.settled.distort(d.Kind, amount, capture.amount, paypalFees.of(capture.amount))
+	}
+}
+
+// takeBack gives money back, or lets the customer's bank take it, once. 0 is all that is left.
+func (a *paypalAPI) takeBack(capture *paypalCapture, kind divergenceKind, amount int64, now time.Time) error {
+	if amount == 0 {
+		amount = capture.left()
+	}
+	switch {
+	case amount == 0 || amount > capture.left():
+		return errDivergence("more would be given back than was captured")
+	case kind == divergenceRefundInDashboard:
+		a.addRefund(capture, amount, now).booked = now
+	case capture.chargeback.amount > 0:
+		return errDivergence("the payment was charged back before")
+	default:
+		capture.chargeback = paypalChargeback{id: paypalID(), feeID: paypalID(), at: now, amount: amount}
 	}
 	return nil
 }
@@ -120,7 +126,8 @@ func (c *paypalCapture) plantCurrency(d divergence) error {
 	}
 	currency, known := paypalCurrencies[d.Currency]
 	amount, exact := currency.fromISO(iso)
-	if !known || !exact || amount <= 0 || amount > maxPayPalAmount || c.refunded > 0 || c.chargeback.amount > 0 || len(c.order.captures) > 1 {
+	possible := known && exact && amount > 0 && amount <= maxPayPalAmount
+	if !possible || c.refunded > 0 || c.chargeback.amount > 0 || len(c.order.captures) > 1 {
 		return errDivergence("currency, or the amount in it, is not possible for this payment")
 	}
 	c.order.currency = d.Currency
@@ -149,14 +156,13 @@ func (a *paypalAPI) plantCharge(d divergence, now time.Time) (Charge, error) {
 func (a *paypalAPI) divergent(d divergence) *paypalOrder {
 	named := a.store.orderOf(d.ID)
 	for _, order := range slices.Backward(a.store.orders) {
-		fits := (d.ID == "" || order == named) && (d.Identifier == "" || order.identifier == d.Identifier) &&
-			(d.Reference == "" || order.reference() == d.Reference)
-		if !fits {
-			continue
+		id := order.id
+		if order == named {
+			id = d.ID // of its capture, authorization or refund
 		}
 		taken := order.paid() != nil && order.paid().taken()
 		held := order.authorization != nil && order.authorization.left() > 0
-		if d.Kind.ofHeld() && held || !d.Kind.ofHeld() && taken || d.Kind == divergencePaymentLost && held {
+		if d.names(id, order.identifier, order.reference()) && d.Kind.fits(taken, held) {
 			return order
 		}
 	}

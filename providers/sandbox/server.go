@@ -75,6 +75,7 @@ type simulation interface {
 	// settleDue lets happen what time brings and announces it.
 	settleDue()
 	plant(divergence divergence) (Charge, error)
+	settlement(order settlementOrder) settlementFile
 	reset()
 }
 

@@ -38,8 +38,14 @@ func (c *stripeCharge) balanceID() string { return "txn_" + c.id[len("ch_"):] }
 
 func (r *stripeRefund) balanceID() string { return "txn_" + r.id[len("re_"):] }
 
-func (c *stripeCharge) balanceTransaction() *balanceTransactionObject {
+// fee is what Stripe keeps: an amount that the currency has.
+func (c *stripeCharge) fee() int64 {
 	fee := stripeFees.of(c.captured)
+	return fee - fee%stripeCurrencies[c.payment.currency].multipleOf
+}
+
+func (c *stripeCharge) balanceTransaction() *balanceTransactionObject {
+	fee := c.fee()
 	return &balanceTransactionObject{
 		ID: c.balanceID(), Object: objectBalanceTransaction, Amount: c.captured, AvailableOn: c.booked.Add(balanceAvailableAfter).Unix(),
 		Created: c.booked.Unix(), Currency: c.payment.currency, Description: orNull(c.payment.description), Fee: fee,

@@ -1,6 +1,9 @@
 package sandbox
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // plant makes the account differ from what the caller of the API knows. No webhook tells of it.
 func (a *stripeAPI) plant(d divergence) (Charge, error) {
@@ -49,22 +52,28 @@ func (a *stripeAPI) diverge(payment *stripePayment, d divergence) error {
 		return payment.plantAmount(amount)
 	case divergenceCurrencyChanged:
 		return payment.plantCurrency(d)
-	case divergenceCaptured:
-		if amount == 0 {
-			amount = payment.capturable
-		}
-		if amount > payment.capturable {
-			return errDivergence("more would be captured than is held")
-		}
-		payment.take(charge, amount, now)
-	case divergenceVoided:
-		payment.cancel("requested_by_customer", now)
-	case divergenceExpired:
-		payment.cancel(captureAutomatic, now)
 	case divergenceChargeback:
-		return charge.plantDispute(amount, a)
+		return charge.plantDispute(amount, now)
+	case divergenceCaptured, divergenceVoided, divergenceExpired:
+		return payment.divergeHeld(d.Kind, amount, now)
 	default: // what only the settlement file tells
-		return charge.settled.distort(d.Kind, amount, charge.captured, stripeFees.of(charge.captured))
+		return charge.settled.distort(d.Kind, amount, charge.captured, charge.fee())
+	}
+}
+
+// divergeHeld ends a hold. Where it cannot, nothing has changed.
+func (p *stripePayment) divergeHeld(kind divergenceKind, amount int64, now time.Time) error {
+	switch {
+	case kind == divergenceVoided:
+		p.cancel("requested_by_customer", now)
+	case kind == divergenceExpired:
+		p.cancel(captureAutomatic, now)
+	case amount > p.capturable:
+		return errDivergence("more would be captured than is held")
+	case amount == 0:
+		p.take(p.latestCharge(), p.capturable, now)
+	default:
+		p.take(p.latestCharge(), amount, now)
 	}
 	return nil
 }
@@ -73,14 +82,11 @@ func (a *stripeAPI) diverge(payment *stripePayment, d divergence) error {
 func (a *stripeAPI) divergent(d divergence) *stripePayment {
 	now := a.server.clock.now()
 	for _, payment := range slices.Backward(a.store.payments) {
-		named := (d.ID == "" || payment.id == d.ID) && (d.Identifier == "" || payment.identifier == d.Identifier) &&
-			(d.Reference == "" || payment.reference() == d.Reference)
-		if !named {
+		if !d.names(payment.id, payment.identifier, payment.reference()) {
 			continue
 		}
 		a.refresh(payment, now)
-		taken, held := payment.status == statusSucceeded, payment.status == statusRequiresCapture
-		if d.Kind.ofHeld() && held || !d.Kind.ofHeld() && taken || d.Kind == divergencePaymentLost && held {
+		if d.Kind.fits(payment.status == statusSucceeded, payment.status == statusRequiresCapture) {
 			return payment
 		}
 	}
@@ -145,14 +151,14 @@ func (c stripeCurrency) unitsIn(known bool, iso int64) (amount int64, ok bool) {
 }
 
 // plantDispute takes money back to the customer's bank. 0 takes back what is left.
-func (c *stripeCharge) plantDispute(amount int64, a *stripeAPI) error {
+func (c *stripeCharge) plantDispute(amount int64, now time.Time) error {
 	if amount == 0 {
 		amount = c.left()
 	}
 	if amount == 0 || amount > c.left() || c.dispute != nil {
 		return errDivergence("amount cannot be charged back on this payment")
 	}
-	c.dispute = &stripeDispute{id: stripeID("dp_1"), at: a.server.clock.now(), amount: amount}
+	c.dispute = &stripeDispute{id: stripeID("dp_1"), at: now, amount: amount}
 	return nil
 }
 

@@ -105,7 +105,8 @@ func (c *stripeCharge) object(expand expansion) *chargeObject {
 	object := &chargeObject{
 		ID: c.id, Object: objectCharge, Amount: c.amount, AmountCaptured: c.captured, AmountRefunded: c.refunded,
 		Captured: c.captured > 0, Created: c.created.Unix(), Currency: payment.currency, Customer: orNull(payment.customer),
-		Disputed: c.dispute != nil, Description: orNull(payment.description), Metadata: payment.metadata.shown(), Paid: c.status == statusSucceeded,
+		Disputed: c.dispute != nil, Description: orNull(payment.description), Metadata: payment.metadata.shown(),
+		Paid:          c.status == statusSucceeded,
 		PaymentIntent: payment.id,
 		PaymentMethod: c.method.id, PaymentMethodDetails: c.method.chargeDetails(), ReceiptEmail: orNull(payment.receiptEmail),
 		Refunded: c.refunded > 0 && c.refunded >= c.amount, StatementDescriptor: orNull(payment.descriptor),
