@@ -117,11 +117,11 @@ func readLarge(t testing.TB, source io.Reader, rows int) (report statement.Repor
 }
 
 // roomForAll is far more than reading needs, and less than the files that are read with it.
-const roomForAll = 24 << 20
+const roomForAll = 14 << 20
 
 //nolint:paralleltest // it measures the memory of the whole process
 func TestMemoryDoesNotGrow(t *testing.T) {
-	const rows = 100_000
+	const rows = 60_000
 	for name, large := range largeFiles {
 		t.Run(name, func(t *testing.T) {
 			report, peak := readLarge(t, large(rows), rows)
@@ -163,7 +163,7 @@ func (e *endless) Read(into []byte) (int, error) {
 //
 //nolint:paralleltest // as above
 func TestHostileFiles(t *testing.T) {
-	const size, lines = 48 << 20, 2 << 20 // without line ends, and with them
+	const size, lines = 24 << 20, 512 << 10 // without line ends, and with them
 	adyenHead := strings.SplitAfter(string(load(t, "adyen_batch")), "\n")[0]
 	cases := map[string]struct {
 		source io.Reader

@@ -160,7 +160,7 @@ func TestCutOffAnywhere(t *testing.T) {
 			for _, line := range whole {
 				want[line.Number] = line
 			}
-			for length := range content {
+			for length := 0; length < len(content); length += 3 {
 				reader, err := statement.Open(bytes.NewReader(content[:length]), statement.Options{})
 				if err == nil { // else the header itself is cut
 					assertCut(t, reader, content[:length], want)
@@ -206,7 +206,7 @@ func cutInNumber(report statement.Report) bool {
 func TestCutOffReportIsTold(t *testing.T) {
 	t.Parallel()
 	content := load(t, "paypal_stl")
-	for length := 200; length < len(content)-1; length++ {
+	for length := 200; length < len(content)-1; length += 2 {
 		reader, err := statement.Open(bytes.NewReader(content[:length]), statement.Options{})
 		if err != nil {
 			t.Fatalf("cut at %d: %v", length, err)
