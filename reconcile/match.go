@@ -143,11 +143,14 @@ func (m *matcher) ourStock() {
 	}
 }
 
-// ourNotices: a provider's event reaches its saga soon.
+// ourNotices: a provider's event reaches its saga soon. One for a saga in review waits for the person, too.
 func (m *matcher) ourNotices() {
+	if m.isReviewed() {
+		return
+	}
 	for _, notice := range m.pair.Notices {
-		if m.Now.Sub(notice.ReceivedAt) < m.Policy.NoticeWait || m.payment.State == saga.NeedsReview && !notice.Parked {
-			continue // one for a saga in review waits for the person, too
+		if m.Now.Sub(notice.ReceivedAt) < m.Policy.NoticeWait {
+			continue
 		}
 		finding := Finding{
 			Kind: WebhookNotApplied, Severity: High, Provider: notice.Provider, Reference: notice.ID, Events: []Notice{notice},
@@ -158,6 +161,12 @@ func (m *matcher) ourNotices() {
 		}
 		m.add(finding)
 	}
+}
+
+// isReviewed tells that the order, or a refund of it, waits for a person.
+func (m *matcher) isReviewed() bool {
+	return m.payment.State == saga.NeedsReview ||
+		slices.ContainsFunc(m.payment.Refunds, func(refund Refund) bool { return refund.State == saga.NeedsReview })
 }
 
 // ourEnd: what is due is taken up by recovery within seconds.

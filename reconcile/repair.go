@@ -209,12 +209,24 @@ func (o *once) do(ctx context.Context, repair Repair, f Finding, state saga.Stat
 	case RepairRecordRefund:
 		return each(f.Refunds, func(found saga.FoundRefund) error { return o.Repairs.RecordRefund(ctx, ref, found) })
 	case RepairRefundDuplicate:
-		return each(f.Others, func(other saga.OtherPayment) error { return o.Repairs.RefundOther(ctx, ref, other) })
+		return o.refundDuplicates(ctx, ref, f)
 	case RepairApplyWebhook:
 		return each(f.Events, func(event Notice) error { return o.Repairs.ApplyWebhook(ctx, event.Provider, event.ID) })
 	case RepairNone:
 	}
 	return nil
+}
+
+// refundDuplicates gives back what was taken twice. What cannot be given back by rule is a person's.
+func (o *once) refundDuplicates(ctx context.Context, ref saga.Ref, f Finding) error {
+	err := each(f.Others, func(other saga.OtherPayment) error { return o.Repairs.RefundOther(ctx, ref, other) })
+	if refused, ok := errors.AsType[*saga.RefusedError](err); ok && refused.Reason != saga.RefusedBusy {
+		if err := o.Repairs.Contradict(ctx, ref, string(f.Kind), f.Detail+" "+refused.Detail); err != nil {
+			return err
+		}
+		return saga.ErrInReview
+	}
+	return err
 }
 
 func each[T any](list []T, do func(T) error) error {

@@ -52,9 +52,13 @@ func (s *Stage) setDatabaseClock() {
 func (s *Stage) Clear() {
 	s.Helper()
 	s.Exec(`DO $$ DECLARE t text; BEGIN
-		FOREACH t IN ARRAY ARRAY['webhook_events', 'outbox_events', 'findings', 'refunds', 'idempotency_keys', 'idempotency_answers',
-			'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock'] LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
+		FOREACH t IN ARRAY ARRAY['settlement_lines', 'settlement_files', 'provider_transactions',
+			'provider_coverage', 'reconciliation_unclaimed', 'reconciliation_scope', 'webhook_events', 'outbox_events', 'findings', 'refunds', 'idempotency_keys', 'idempotency_answers',
+			'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock',
+			'reconciliation_runs']
+		LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
 	END $$`) // TRUNCATE takes a tenth of a second
+	s.Exec(`UPDATE reconciliation_lease SET locked_until = '-infinity', run_id = NULL, scope_of = NULL, unclaimed_of = NULL`)
 	s.fillStock()
 }
 

@@ -1,0 +1,167 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"paysaga/internal/stage"
+	"paysaga/providers/sandbox"
+	"paysaga/reconcile"
+	"paysaga/saga"
+)
+
+// TestReconciliationMends draws an order's life and what is done to it behind the application's back, at the provider and in the database,
+// and reconciles. In the end nothing is open that rules may mend, nothing was charged, no refund exceeds what was taken, and another
+// run changes nothing.
+func TestReconciliationMends(t *testing.T) {
+	t.Parallel()
+	for _, provider := range stage.Providers() {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, sandbox.Options{AdyenSeveralCaptures: true})
+			rapid.Check(t, func(t *rapid.T) { runDamaged(t, h.fresh(t), provider) })
+		})
+	}
+}
+
+const (
+	// mostBefore is what happens to an order before the damage.
+	mostBefore = 6
+	// mostRuns is how many runs bring everything to its end: a repair can show what another one mends.
+	mostRuns = 5
+)
+
+func runDamaged(t *rapid.T, h house, provider string) {
+	kind := rapid.SampledFrom([]string{stage.Pays, stage.Pays, stage.Declines, stage.Asks}).Draw(t, "method")
+	order := stage.TwoCups(provider, kind)
+	if rapid.Bool().Draw(t, "manual capture") {
+		order.Payment.Capture = saga.CaptureManual
+	}
+	s := &schedule{flow: h.newFlow(order), t: t}
+	backup := rapid.IntRange(0, mostBefore).Draw(t, "backup")
+	for i := range mostBefore + 1 {
+		if i == backup {
+			s.Back()
+		}
+		if i == 0 {
+			s.Place()
+			continue
+		}
+		if i <= rapid.IntRange(0, mostBefore).Draw(t, "until") {
+			s.event()
+		}
+	}
+	s.Settle(func() { s.Bank("settle") })
+	for range rapid.IntRange(1, 3).Draw(t, "damages") {
+		s.damage(provider)
+	}
+	s.reconcile()
+	if t.Failed() {
+		t.Fatalf("%s", s.Report())
+	}
+}
+
+// damage does something behind the application's back, if it can be done.
+func (s *schedule) damage(provider string) {
+	kind := rapid.SampledFrom([]string{
+		"refund_in_dashboard", "duplicate", "amount_changed", "currency_changed", "payment_lost", "refund_lost", "captured_in_dashboard",
+		"voided_in_dashboard", "authorization_expired", "charge_without_order", "restore", "stock", "event",
+	}).Draw(s.t, "damage")
+	s.t.Logf("damage: %s", kind)
+	switch kind {
+	case "restore":
+		s.Restore()
+	case "stock":
+		s.Exec(`UPDATE stock t SET reserved = reserved + r.quantity, on_hand = on_hand + CASE r.status WHEN 'sold' THEN r.quantity ELSE 0 END
+			FROM reservations r WHERE r.account_id = t.account_id AND r.sku = t.sku AND r.status <> 'held'`)
+		s.Exec(`UPDATE reservations SET status = 'held', ended_at = NULL WHERE status <> 'held'`)
+	case "event":
+		s.Exec(`UPDATE webhook_events SET status = 'parked', next_attempt_at = NULL, applied_at = NULL
+			WHERE event_id = (SELECT min(event_id) FROM webhook_events WHERE status = 'applied')`)
+	default:
+		amount := rapid.SampledFrom([]int64{0, 500, 2000}).Draw(s.t, "amount")
+		s.plant(map[string]any{"kind": kind, "provider": provider, "amount": amount, "currency": "EUR"})
+	}
+}
+
+// plant has the sandbox change what it has; it refuses what does not fit.
+func (s *schedule) plant(what map[string]any) {
+	body, err := json.Marshal(what)
+	s.Must(err)
+	answer := httptest.NewRecorder()
+	s.Sandbox.ServeHTTP(answer, httptest.NewRequestWithContext(s.Context(), http.MethodPost, "/_sandbox/divergence", bytes.NewReader(body)))
+	s.t.Logf("  %d", answer.Code)
+}
+
+// reconcile runs until nothing changes any more, with the workers beside it, and holds the end against what must be.
+func (s *schedule) reconcile() {
+	s.loseAll()
+	charges := len(s.Sandbox.Ledger())
+	captured := s.capturedThere()
+	for range mostRuns {
+		s.Pass(4 * time.Hour)
+		s.Server.Reconcile(reconcile.ModePlan, stage.Allowed())
+		result := s.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
+		s.t.Logf("run: %+v", result.Run.Totals)
+		s.Hear()
+		s.Settle(func() { s.Bank("settle") })
+	}
+	s.Pass(4 * time.Hour)
+	before := s.everything()
+	result := s.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
+	if diff := cmp.Diff(before, s.everything()); diff != "" || result.Run.Totals.Repaired > 0 {
+		s.Errorf("another run repaired %d, and changed (-before +after):\n%s", result.Run.Totals.Repaired, diff)
+	}
+	if after := len(s.Sandbox.Ledger()); after != charges || s.capturedThere() > captured {
+		s.Errorf("there were %d charges with %d captured, and are %d with %d", charges, captured, after, s.capturedThere())
+	}
+	for _, charge := range s.Sandbox.Ledger() {
+		if charge.Refunded > charge.Captured {
+			s.Errorf("more is refunded than captured: %+v", charge)
+		}
+	}
+	for repair, left := range result.Plan.Repairs {
+		if repair != reconcile.RepairNone && repair != reconcile.RepairReview {
+			s.Errorf("%s would still mend %d findings: %+v", repair, left.Findings, result.Open)
+		}
+	}
+}
+
+// loseAll: nothing that happened behind the application's back is announced.
+func (s *schedule) loseAll() {
+	s.Sandbox.FlushWebhooks(s.Context())
+	for _, one := range s.Letters() {
+		one.Lost = one.Lost || one.Copies == 0
+	}
+}
+
+func (s *schedule) capturedThere() (sum int64) {
+	for _, charge := range s.Sandbox.Ledger() {
+		sum += charge.Captured
+	}
+	return sum
+}
+
+// everything is what a run must leave alone that has nothing to mend.
+func (s *schedule) everything() map[string]string {
+	all := map[string]string{"ledger": fmt.Sprintf("%+v", s.Sandbox.Ledger())}
+	for name, query := range map[string]string{
+		"sagas":    `SELECT key || ' ' || state || ' ' || lock_version FROM sagas ORDER BY key`,
+		"steps":    `SELECT saga_key || ' ' || name || ' ' || attempt || ' ' || status FROM saga_steps ORDER BY saga_key, name, attempt`,
+		"orders":   `SELECT id || ' ' || status || ' ' || captured_amount || ' ' || refunded_amount FROM orders ORDER BY id`,
+		"stock":    `SELECT sku || ' ' || on_hand || ' ' || reserved FROM stock ORDER BY sku`,
+		"findings": `SELECT id || ' ' || kind || ' ' || (resolved_at IS NULL) FROM findings ORDER BY id`,
+		"events":   `SELECT event_id || ' ' || status FROM webhook_events ORDER BY event_id`,
+	} {
+		all[name] = fmt.Sprint(s.Lines(query))
+	}
+	return all
+}
