@@ -87,17 +87,21 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 		return o.readNotices(ctx, place)
 	}
 	limits := source.ListLimits()
+	changed := 0
 	for place.From.Before(place.Goal) {
 		page, askedAt, err := o.page(ctx, source, place)
-		if failure, ok := errors.AsType[*providers.ListError](err); ok && failure.Code == providers.CodeListTooLong {
-			half := place.Until.Sub(place.From) / 2 //nolint:mnd // a half
-			if half < shortestSpan {
-				return err
-			}
-			place.Until, place.Page = place.From.Add(half), ""
+		switch code := listCode(err); {
+		case code == providers.CodeListTooLong && place.Until.Sub(place.From) > shortestSpan:
+			place.Until, place.Page = place.From.Add(place.Until.Sub(place.From)/2), "" //nolint:mnd // a half
 			continue
-		}
-		if err != nil {
+		case code == providers.CodeListChanged && changed < mostTries: // what was read of it stays, and is read once more
+			changed++
+			place.Page = ""
+			continue
+		case code == providers.CodeListBehind: // this time is not covered then, and the next run lists it
+			o.Logger.WarnContext(ctx, "a provider's list is behind", "provider", place.Provider, "from", place.From)
+			return nil
+		case err != nil:
 			return err
 		}
 		if err := o.Store.PutTransactions(ctx, o.run, place.Provider, askedAt, page.Transactions); err != nil {
@@ -120,6 +124,17 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 	return nil
 }
 
+// notAgain are the codes of lists that asking for the same page once more does not help.
+var notAgain = []string{providers.CodeListTooLong, providers.CodeListChanged, providers.CodeListBehind}
+
+// listCode is why a list could not be read; empty where that was not the list's doing.
+func listCode(err error) string {
+	if failure, ok := errors.AsType[*providers.ListError](err); ok {
+		return failure.Code
+	}
+	return ""
+}
+
 // page asks for a page until it is answered, and tells when it was asked for.
 func (o *once) page(ctx context.Context, source Source, place listPlace) (page providers.ListPage, askedAt time.Time, err error) {
 	request := providers.ListRequest{From: place.From, Until: place.Until, Cursor: place.Page}
@@ -130,7 +145,7 @@ func (o *once) page(ctx context.Context, source Source, place listPlace) (page p
 		}
 		page, err = source.List(ctx, request)
 		failure, ok := errors.AsType[*providers.ListError](err)
-		if err == nil || !ok || failure.Refused || failure.Code == providers.CodeListTooLong || try == mostTries {
+		if err == nil || !ok || failure.Refused || try == mostTries || slices.Contains(notAgain, failure.Code) {
 			return page, askedAt, err
 		}
 		o.Logger.InfoContext(ctx, "a provider's list is asked for again", "provider", place.Provider, "code", failure.Code, "try", try)
