@@ -44,8 +44,13 @@ func groups(pair Pair) []*group {
 		g.add(told)
 	}
 	for _, line := range pair.Settled {
-		if line.Kind == statement.LineCharge && find(all, line.Provider, line.Payment, line.Reference) == nil && !knows(all, line) {
+		g := find(all, line.Provider, line.Payment, line.Reference)
+		switch {
+		case line.Kind != statement.LineCharge, knows(all, line):
+		case g == nil:
 			all = append(all, settledGroup(line))
+		case !g.listed:
+			g.taken += line.customers().Amount
 		}
 	}
 	for _, told := range append(slices.Clone(pair.There), settledRefunds(pair)...) {
@@ -73,7 +78,7 @@ func find(all []*group, provider string, ids ...string) *group {
 // knows tells that a list has told of the payment of a settlement line, by our key.
 func knows(all []*group, line Settlement) bool {
 	return slices.ContainsFunc(all, func(g *group) bool {
-		return g.provider == line.Provider && line.Key != "" && slices.Contains(g.keys, line.Key)
+		return g.listed && g.provider == line.Provider && line.Key != "" && slices.Contains(g.keys, line.Key)
 	})
 }
 
@@ -149,12 +154,17 @@ func settledGroup(line Settlement) *group {
 	return g
 }
 
-// customers is what the customer paid or got, in the currency in which he did.
+// customers is what the customer paid or got back, in the currency in which he did. A charge can be negative: what was authorized and not
+// captured, after a charge over all of it.
 func (s Settlement) customers() providers.Money {
+	money := providers.Money{Amount: abs(s.Gross), Currency: s.Currency}
 	if s.Original != (providers.Money{}) {
-		return s.Original
+		money = s.Original
 	}
-	return providers.Money{Amount: max(s.Gross, -s.Gross), Currency: s.Currency}
+	if s.Kind == statement.LineCharge && s.Gross < 0 {
+		money.Amount = -money.Amount
+	}
+	return money
 }
 
 // settledRefunds are the refunds that only settlement files tell of.

@@ -104,24 +104,31 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 		case err != nil:
 			return err
 		}
-		if err := o.Store.PutTransactions(ctx, o.run, place.Provider, askedAt, page.Transactions); err != nil {
-			return err
-		}
-		o.run.Totals.Transactions += int64(len(page.Transactions))
-		place.Page = page.Next
-		if page.Next == "" {
-			if err := o.Store.Cover(ctx, o.run, place.Provider, Coverage{From: place.From, Until: place.Until}); err != nil {
-				return err
-			}
-			place.From = place.Until
-			place.Until = place.span(limits, place.From)
-		}
-		o.run.Cursor = place.String()
-		if err := o.save(ctx); err != nil {
+		if place, err = o.keepPage(ctx, place, page, askedAt, limits); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keepPage keeps what a page tells, and gives the place behind it.
+func (o *once) keepPage(
+	ctx context.Context, place listPlace, page providers.ListPage, askedAt time.Time, limits providers.ListLimits,
+) (listPlace, error) {
+	if err := o.Store.PutTransactions(ctx, o.run, place.Provider, askedAt, page.Transactions); err != nil {
+		return place, err
+	}
+	o.run.Totals.Transactions += int64(len(page.Transactions))
+	place.Page = page.Next
+	if page.Next == "" {
+		if err := o.Store.Cover(ctx, o.run, place.Provider, Coverage{From: place.From, Until: place.Until}); err != nil {
+			return place, err
+		}
+		place.From = place.Until
+		place.Until = place.span(limits, place.From)
+	}
+	o.run.Cursor = place.String()
+	return place, o.save(ctx)
 }
 
 // notAgain are the codes of lists that asking for the same page once more does not help.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 
 	"paysaga/providers"
 	"paysaga/reconcile/statement"
@@ -10,12 +11,12 @@ import (
 
 // settled holds the lines of settlement files against the payment.
 func (m *matcher) settled() {
-	var charged, disputed int64
+	var disputed int64
+	var charges []Settlement
 	for _, line := range m.pair.Settled {
 		switch line.Kind {
 		case statement.LineCharge:
-			charged += line.customers().Amount
-			m.settledCharge(line)
+			charges = append(charges, line)
 		case statement.LineChargeback:
 			disputed += line.Gross
 			m.chargeback(line, disputed)
@@ -25,46 +26,40 @@ func (m *matcher) settled() {
 		}
 		m.netAndFee(line)
 	}
-	if p := m.payment; p.State == saga.Completed && charged > p.Captured && !m.foundKind(AmountMismatch) && !m.foundKind(DuplicateCharge) {
-		m.add(Finding{
-			Kind: AmountMismatch, Severity: Critical, AtStake: m.money(charged - p.Captured), Repair: RepairReview,
-			Detail: fmt.Sprintf("%s are captured here, %s are settled.", m.money(p.Captured), m.money(charged)),
-			There:  Facts{Source: sourceStatement, Captured: charged, Currency: p.Money.Currency},
-		})
+	if len(charges) > 0 && m.payment.State == saga.Completed && !m.foundKind(AmountMismatch) && !m.foundKind(DuplicateCharge) {
+		m.settledCharges(charges)
 	}
 }
 
 func (m *matcher) foundKind(kind Kind) bool {
-	for _, f := range m.found {
-		if f.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.found, func(f Finding) bool { return f.Kind == kind })
 }
 
-// settledCharge: a payment that is captured at once is settled at once, over the same amount.
-func (m *matcher) settledCharge(line Settlement) {
-	p, money := m.payment, line.customers()
-	if p.State != saga.Completed {
+// settledCharges: what is captured is settled. What was captured at once is settled at once; of several captures some may be settled
+// later.
+func (m *matcher) settledCharges(charges []Settlement) {
+	p, first := m.payment, charges[0]
+	var sum int64
+	finding := Finding{Severity: Critical, Provider: first.Provider, Reference: first.reference(), Repair: RepairReview, There: first.facts()}
+	for _, line := range charges {
+		money := line.customers()
+		if money.Currency != p.Money.Currency {
+			finding.Kind, finding.AtStake = CurrencyMismatch, m.money(p.Captured)
+			finding.Detail = fmt.Sprintf("The order is in %s, it is settled in %s.", p.Money.Currency, money.Currency)
+			if !m.foundKind(CurrencyMismatch) {
+				m.add(finding)
+			}
+			return
+		}
+		sum += money.Amount
+	}
+	if sum == p.Captured || sum < p.Captured && p.Capture == saga.CaptureManual {
 		return
 	}
-	finding := Finding{
-		Severity: Critical, Provider: line.Provider, Reference: line.reference(), Repair: RepairReview, There: line.facts(),
-	}
-	switch {
-	case money.Currency != p.Money.Currency:
-		finding.Kind, finding.AtStake = CurrencyMismatch, m.money(p.Captured)
-		finding.Detail = fmt.Sprintf("The order is in %s, it is settled in %s.", p.Money.Currency, money.Currency)
-	case p.Capture != saga.CaptureManual && money.Amount < p.Captured:
-		finding.Kind, finding.AtStake = AmountMismatch, m.money(p.Captured-money.Amount)
-		finding.Detail = fmt.Sprintf("%s are captured here, %s are settled.", m.money(p.Captured), money)
-	default:
-		return
-	}
-	if !m.foundKind(finding.Kind) {
-		m.add(finding)
-	}
+	finding.Kind, finding.AtStake = AmountMismatch, m.money(abs(sum-p.Captured))
+	finding.Detail = fmt.Sprintf("%s are captured here, %s are settled.", m.money(p.Captured), m.money(sum))
+	finding.There.Captured = sum
+	m.add(finding)
 }
 
 func (m *matcher) chargeback(line Settlement, disputed int64) {

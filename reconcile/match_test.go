@@ -127,6 +127,10 @@ func TestNothingToFind(t *testing.T) {
 	lost.There[0].Status = providers.Processing
 	uncovered := paid()
 	uncovered.There, uncovered.Payment.Charges[0].StartedAt = nil, noon.Add(2*time.Hour)
+	partly := paid() // how Stripe books a capture of a part
+	partly.Payment.Capture, partly.Payment.Captured = saga.CaptureManual, 700
+	partly.There = []Told{payment("pi_1", chargeKey, providers.Succeeded, 700)}
+	partly.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 35), settledLine(statement.LineCharge, -500, -10)}
 	won := paid()
 	won.Settled = []Settlement{settledLine(statement.LineChargeback, -1200, 0), settledLine(statement.LineChargeback, 1200, 0)}
 	busy := rolledBack(saga.StepFailed)
@@ -135,7 +139,7 @@ func TestNothingToFind(t *testing.T) {
 	for name, pair := range map[string]Pair{
 		"paid": paid(), "captured in part": manual, "refunded": refunded(), "settled": settled, "settled in another currency": foreign,
 		"declined": declined, "never sent": rolledBack(saga.StepFailed), "undone": undone, "waiting": waiting(saga.StepPending),
-		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "being driven": busy,
+		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "settled in part": partly, "being driven": busy,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
