@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,49 @@ func (r Repairs) Look(ctx context.Context, ref Ref) (outcome providers.Outcome, 
 	}
 	defer r.leave(nil)
 	return r.send(ctx, s, call), true, nil
+}
+
+// Notify brings how a payment stands to its saga, as Runner.Notify does. A provider that can be asked is asked once more under the saga's
+// lease: since whoever brings the news has looked, the saga may have moved on.
+func (r Repairs) Notify(ctx context.Context, ref Ref, notice providers.Notice) error {
+	return r.repair(ctx, func(ctx context.Context) error {
+		s, err := r.Store.Load(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("load saga: %w", err)
+		}
+		windows := r.policy(s).Windows
+		if windows.NoLookup || notice.Outcome == nil || notice.About != providers.AboutCharge || s.step(StepCharge) == nil {
+			return r.applyNotice(ctx, ref, notice)
+		}
+		switch {
+		case s.State == NeedsReview:
+			return ErrInReview
+		case s.Lease.Until.After(s.ReadAt):
+			return ErrLeaseLost
+		case hear(s, notice, windows).nothing():
+			return nil
+		}
+		if s, err = r.Store.Seize(ctx, ref, s.Lease.Fence, r.Lease); err != nil {
+			return fmt.Errorf("seize saga: %w", err)
+		}
+		return r.lookAndHear(ctx, s, notice)
+	})
+}
+
+// lookAndHear asks how the newest charge of a saga stands, whose lease is held, and goes on with what that means.
+func (r Repairs) lookAndHear(ctx context.Context, s Saga, notice providers.Notice) error {
+	outcome := r.call(ctx, s, CallLookup, inRecovery).Outcome
+	if ctx.Err() != nil {
+		return r.handBack(ctx, s, context.Cause(ctx))
+	}
+	notice.Outcome, notice.Payment = &outcome, cmp.Or(outcome.Reference, notice.Payment)
+	news := hear(s, notice, r.policy(s).Windows)
+	if news.nothing() {
+		return r.Store.HandBack(ctx, Ref{s.AccountID, s.Key}, s.Lease.Fence)
+	}
+	r.Logger.InfoContext(ctx, "payment looked up for reconciliation", "order_id", s.Order.ID, "outcome", outcome.Kind)
+	_, err := r.driveFrom(ctx, s, inRecovery, news)
+	return err
 }
 
 // Retry has a saga in review go on where it stood, as a person's retry does, and takes one up that rests or was left by its server. It

@@ -188,6 +188,28 @@ func TestAnnouncedOutcomesBringASagaOn(t *testing.T) {
 	}
 }
 
+// What was looked up before the saga moved on is looked up again.
+func TestStaleLooksDoNothing(t *testing.T) {
+	t.Parallel()
+	b, order := newBundle(t), claimOf("order")
+	b.start(order, heldCups())
+	stale := looked("pay_1", providers.Succeeded, "") // of a payment that is canceled since
+	cancel := claimOn("cancel", "it")
+	if _, err := b.runner.Ask(b.ctx, cancel, refOf(order), requestOf(saga.RequestCancel, cancel)); err != nil {
+		t.Fatal(err)
+	}
+	before := b.get(order)
+	for range 2 {
+		if err := b.repairs().Notify(b.ctx, refOf(order), stale); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := b.wantState(order, saga.RolledBack, saga.OrderCanceled, saga.PaymentVoided)
+	if diff := cmp.Diff(before.Steps, after.Steps); diff != "" || after.Lease.Until.After(after.ReadAt) {
+		t.Errorf("its lease ends %s, its steps:\n%s", after.Lease.Until, diff)
+	}
+}
+
 // A look that finds money held which was to be taken by itself is no payment.
 func TestHeldIsNotPaidWhereItCanBeAsked(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func (s *simulation) send(provider string, n providers.Notice) {
 
 // act lets one thing happen.
 func (s *simulation) act() {
-	switch rapid.SampledFrom([]string{"wake", "wake", "wake", "notice", "notice", "customer", "settle", "time", "continue", "another", "cancel", "capture"}).
+	switch rapid.SampledFrom([]string{"wake", "wake", "wake", "notice", "notice", "customer", "settle", "time", "continue", "another", "cancel", "capture", "reconcile", "retry"}).
 		Draw(s.t, "action") {
 	case "wake":
 		s.wake()
@@ -110,6 +110,10 @@ func (s *simulation) act() {
 		s.ask(Request{Kind: RequestContinue, Payment: &NewPayment{Provider: provider, Method: "pm_2"}})
 	case "cancel":
 		s.ask(Request{Kind: RequestCancel})
+	case "reconcile":
+		s.reconcile()
+	case "retry":
+		s.retry()
 	case "capture":
 		s.asked++
 		s.ask(captureRequest(strconv.Itoa(s.asked), rapid.SampledFrom([]int64{0, 300, 500, 1200, 1300}).Draw(s.t, "amount"), rapid.Bool().Draw(s.t, "final")))
@@ -169,15 +173,38 @@ func (s *simulation) concerns(one sentNotice) bool {
 	})
 }
 
-// ask is a request of the shop, while nobody drives the saga.
-func (s *simulation) ask(r Request) {
+// reconcile looks how the charge stands, and brings that to the saga.
+func (s *simulation) reconcile() {
 	s.policy.Windows = s.bank().windows
-	change, err := Advance(s.saga, Event{Kind: Asked, Request: &r}, s.policy)
+	if s.policy.Windows.NoLookup || s.saga.State == NeedsReview || s.saga.step(StepCharge) == nil {
+		return
+	}
+	outcome := s.call(CallLookup).Outcome
+	notice := providers.Notice{About: providers.AboutCharge, Payment: outcome.Reference, Outcome: &outcome}
+	if h := hear(s.saga, notice, s.policy.Windows); !h.nothing() {
+		s.drive(h)
+	}
+}
+
+// retry takes the saga up where it rests. Of those in review TestDecisionsLeadToAnEnd tells.
+func (s *simulation) retry() {
+	if s.saga.State != NeedsReview {
+		s.bring(Event{Kind: Decided, Decision: &Decision{Resolution: ResolveRetry, Actor: Repairer}})
+	}
+}
+
+// ask is a request of the shop.
+func (s *simulation) ask(r Request) { s.bring(Event{Kind: Asked, Request: &r}) }
+
+// bring is what comes while nobody drives the saga, and may be refused.
+func (s *simulation) bring(e Event) {
+	s.policy.Windows = s.bank().windows
+	change, err := Advance(s.saga, e, s.policy)
 	if _, refused := errors.AsType[*RefusedError](err); refused {
 		return
 	}
 	if err != nil {
-		s.t.Fatalf("%s in state %s: %v", r.Kind, s.saga.State, err)
+		s.t.Fatalf("%+v in state %s: %v", e, s.saga.State, err)
 	}
 	s.write(change)
 	if !s.rests() {

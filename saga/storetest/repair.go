@@ -55,7 +55,8 @@ var repairs = map[string]func(*bundle){
 			b.Errorf("the same one again: %v", err)
 		}
 		for name, amount := range map[string]int64{"more than is left": 701, "more than can be added": 1<<63 - 1} {
-			if _, err := b.beginUnasked(b.unasked(order, name, amount, saga.OtherPayment{}), foundAs("re_2")); !errors.Is(err, saga.ErrExceedsCapture) {
+			much := b.unasked(order, name, amount, saga.OtherPayment{})
+			if _, err := b.beginUnasked(much, foundAs("re_2")); !errors.Is(err, saga.ErrExceedsCapture) {
 				b.Errorf("%s: %v", name, err)
 			}
 		}
@@ -70,7 +71,7 @@ var repairs = map[string]func(*bundle){
 	},
 	"a refund of another payment": func(b *bundle) {
 		order := b.load(b.paid())
-		refund := b.unasked(order, "other", 5000, saga.OtherPayment{Provider: "other", Reference: "pay_9"})
+		refund := b.unasked(order, "of another", 5000, saga.OtherPayment{Provider: another, Reference: "pay_9"})
 		begun, err := b.beginUnasked(refund, saga.Event{Kind: saga.Resume})
 		if err != nil {
 			b.Fatal(err)
@@ -84,7 +85,7 @@ var repairs = map[string]func(*bundle){
 		if _, err := b.beginUnasked(refund, saga.Event{Kind: saga.Resume}); !errors.Is(err, saga.ErrGenerationUsed) {
 			b.Errorf("the same one again: %v", err)
 		}
-		again := b.unasked(order, "under another key", 5000, saga.OtherPayment{Provider: "other", Reference: "pay_9"})
+		again := b.unasked(order, "under another key", 5000, saga.OtherPayment{Provider: another, Reference: "pay_9"})
 		if _, err := b.beginUnasked(again, saga.Event{Kind: saga.Resume}); !errors.Is(err, saga.ErrPaymentOfAnother) {
 			b.Errorf("the same payment again: %v", err)
 		}

@@ -173,7 +173,7 @@ var notices = map[string]func(*bundle){
 			b.Fatal(err)
 		}
 		b.apply(b.told(asked, saga.CallCapture, providers.Outcome{Kind: providers.Succeeded, Reference: "capture_1"}))
-		b.provider = "other"
+		b.provider = another
 		two := b.place("two")
 		for name, c := range map[string]struct {
 			provider string
@@ -186,7 +186,7 @@ var notices = map[string]func(*bundle){
 			"by the sub-key of a charge":    {fake, providers.Notice{Key: saga.SubKey(one.Key, saga.StepCharge, 1)}, one},
 			"by the saga's key":             {fake, providers.Notice{Key: providers.SubKey(one.Key.String())}, one},
 			"the payment before the charge": {fake, providers.Notice{Payment: payment, Key: saga.SubKey(two.Key, saga.StepCharge, 1)}, one},
-			"at the other provider":         {"other", providers.Notice{Payment: payment, Key: saga.SubKey(two.Key, saga.StepCharge, 1)}, two},
+			"at the other provider":         {another, providers.Notice{Payment: payment, Key: saga.SubKey(two.Key, saga.StepCharge, 1)}, two},
 		} {
 			if ref, err := b.store.FindSaga(b.ctx, c.provider, c.notice); err != nil || ref != refOf(c.want) {
 				b.Errorf("%s: %v, %v", name, ref, err)

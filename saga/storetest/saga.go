@@ -159,7 +159,7 @@ var changes = map[string]func(*bundle){
 		s := b.place("one")
 		change := b.told(s, saga.CallCharge, providers.Outcome{Kind: providers.Unknown})
 		for i := range change.Steps {
-			change.Steps[i].Provider, change.Steps[i].Amount, change.Steps[i].Final, change.Steps[i].Target = "other", 7, true, "elsewhere"
+			change.Steps[i].Provider, change.Steps[i].Amount, change.Steps[i].Final, change.Steps[i].Target = another, 7, true, "elsewhere"
 		}
 		b.apply(change)
 		read := b.load(s)

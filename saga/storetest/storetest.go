@@ -39,6 +39,7 @@ const (
 	begin = "POST /v1/orders"
 
 	fake, payment = "fake", "pay_1" // a provider, and its reference of a payment
+	another       = "other"         // provider
 )
 
 // Run holds a store against the contracts of saga.Store and idempotency.Store. Each test gets a new, empty one.
