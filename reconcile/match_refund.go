@@ -12,10 +12,7 @@ import (
 // refunds holds what was given back here against what the provider gave back, both ways.
 func (m *matcher) refunds() {
 	seen := make(map[int]bool)
-	for _, g := range m.there {
-		if charge := m.chargeOf(g); charge == nil {
-			continue // what was given back of another payment is no refund of the order
-		}
+	if g := m.known(); g != nil { // what was given back of another payment is no refund of the order
 		for _, told := range g.refunds {
 			i := m.refundOf(told)
 			if i < 0 {

@@ -131,6 +131,10 @@ func TestNothingToFind(t *testing.T) {
 	partly.Payment.Capture, partly.Payment.Captured = saga.CaptureManual, 700
 	partly.There = []Told{payment("pi_1", chargeKey, providers.Succeeded, 700)}
 	partly.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 35), settledLine(statement.LineCharge, -500, -10)}
+	repaid := paid() // a duplicate that was given back
+	second := refundThere("re_2", "", 1200)
+	second.Payment = "pi_2"
+	repaid.There = append(repaid.There, payment("pi_2", chargeKey, providers.Succeeded, 1200), second)
 	won := paid()
 	won.Settled = []Settlement{settledLine(statement.LineChargeback, -1200, 0), settledLine(statement.LineChargeback, 1200, 0)}
 	busy := rolledBack(saga.StepFailed)
@@ -139,7 +143,7 @@ func TestNothingToFind(t *testing.T) {
 	for name, pair := range map[string]Pair{
 		"paid": paid(), "captured in part": manual, "refunded": refunded(), "settled": settled, "settled in another currency": foreign,
 		"declined": declined, "never sent": rolledBack(saga.StepFailed), "undone": undone, "waiting": waiting(saga.StepPending),
-		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "settled in part": partly, "being driven": busy,
+		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "duplicate given back": repaid, "settled in part": partly, "being driven": busy,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
