@@ -171,6 +171,21 @@ var reviews = map[string]review{
 		map[saga.Resolution]end{again: confirmed, taken: confirmed, nothing: canceled},
 		nil, 0,
 	},
+	"status_mismatch that reconciliation came upon": {
+		func(b *bundle) saga.Saga { return b.finding(b.confirmed("order"), "status_mismatch") },
+		map[saga.Resolution]end{leaveIt: confirmed},
+		nil, 0,
+	},
+	"currency_mismatch that reconciliation came upon": {
+		func(b *bundle) saga.Saga { return b.finding(b.confirmed("order"), "currency_mismatch") },
+		map[saga.Resolution]end{leaveIt: confirmed},
+		nil, 0,
+	},
+	"refund_missing that reconciliation came upon": {
+		func(b *bundle) saga.Saga { return b.finding(b.rolledBack(), "refund_missing") },
+		map[saga.Resolution]end{nothing: canceled, leaveIt: canceled},
+		nil, 0,
+	},
 	"charged_after_refusal": {
 		func(b *bundle) saga.Saga {
 			return b.finding(b.answer(b.begin("order"), saga.CallCharge, declined, 0), "charged_after_refusal")
