@@ -6,10 +6,10 @@ GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
 # Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
 STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help run demo contract test properties simulate chaos stopped scale mutants alerts lint generate verify bench build clean
+.PHONY: help run demo contract test properties simulate chaos stopped scale reconcile-scale mutants alerts lint generate verify bench build clean
 
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 run: build ## Start a development server: private PostgreSQL, provider sandbox, demo stock and key
 	@exec bin/paysaga dev $(ARGS)
@@ -52,6 +52,11 @@ stopped: ## Stop servers in the middle of requests (SIGSTOP), let others take ov
 
 scale: ## Measure what ten million keys cost, beside an empty table: takes long and some 10 GB of disk
 	go test -tags scale -run TestTenMillionKeys -count 1 -timeout 120m -v $(ARGS) ./internal/postgres
+
+ROWS = 1000000
+
+reconcile-scale: ## Measure payments against a settlement file of as many rows, in time and memory: ROWS=1000000
+	go test -tags scale -run TestAMillionPayments -count 1 -timeout 120m -v ./internal/postgres -args -rows $(ROWS) $(ARGS)
 
 mutants: ## Take the guards out of the code, one at a time, and check that a test notices; ARGS="-only sub-key" for some
 	@go -C tools run ./mutants -root .. $(ARGS)

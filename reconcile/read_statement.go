@@ -55,7 +55,7 @@ func (o *once) readStatement(ctx context.Context) error {
 	for ended := false; !ended; {
 		line, err := reader.Next()
 		switch {
-		case err == nil && line.Number <= o.request.Statement.readTo:
+		case err == nil && line.Number < o.request.Statement.readTo:
 			o.run.Totals.Lines++
 		case err == nil:
 			batch = append(batch, line)

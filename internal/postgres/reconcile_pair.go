@@ -95,7 +95,7 @@ func (s *Store) readPairs(ctx context.Context, places []reconcile.Place) ([]reco
 		accounts[i], orders[i] = place.AccountID, place.OrderID
 		b.addSaga(i, place.OrderID)
 	}
-	ours := &pgx.Batch{}
+	ours := batchByIndexes()
 	b.queuePayments(ours, accounts, orders)
 	b.queueRefunds(ours, accounts, orders)
 	b.queueSteps(ours, accounts, orders)
@@ -109,6 +109,14 @@ func (s *Store) readPairs(ctx context.Context, places []reconcile.Place) ([]reco
 		return nil, err
 	}
 	return b.pairs, nil
+}
+
+// batchByIndexes begins a batch that looks a few hundred things up in tables of any size. Planned for the very things, it would be up to
+// statistics, which may be of before the tables grew, whether whole tables are read instead; planned for any, it is by their indexes.
+func batchByIndexes() *pgx.Batch {
+	batch := &pgx.Batch{}
+	batch.Queue(`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`)
+	return batch
 }
 
 // ourPlaces are the orders of a batch, numbered from 0.
@@ -140,8 +148,8 @@ func (b *pairBatch) queuePayments(batch *pgx.Batch, accounts []string, orders []
 	})
 }
 
-// queueRefunds reads the refunds that have sagas of their own. What gives back a payment beside the order's own is none of that payment; only
-// what the providers tell of it belongs here, too.
+// queueRefunds reads the refunds that have sagas of their own. What gives back a payment beside the order's own is none of that payment;
+// only what the providers tell of it belongs here, too.
 func (b *pairBatch) queueRefunds(batch *pgx.Batch, accounts []string, orders []uuid.UUID) {
 	batch.Queue(`
 		SELECT p.place - 1, f.id, s.state, s.locked_until > now(), s.next_attempt_at, GREATEST(f.updated_at, s.updated_at), f.amount,

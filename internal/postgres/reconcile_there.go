@@ -86,7 +86,7 @@ const theirNotices = `
 
 // readTheirs adds what the providers tell of a batch's payments.
 func (s *Store) readTheirs(ctx context.Context, b *pairBatch, accounts []string) error {
-	batch := &pgx.Batch{}
+	batch := batchByIndexes()
 	batch.Queue(theirTransactions, b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references).Query(func(rows pgx.Rows) error {
 		var place int
 		var told reconcile.Told
@@ -105,7 +105,7 @@ func (s *Store) readTheirs(ctx context.Context, b *pairBatch, accounts []string)
 			b.addReference(place, told.Provider, told.Payment)
 		}
 	}
-	batch = &pgx.Batch{}
+	batch = batchByIndexes()
 	b.queueLines(batch)
 	b.queueNotices(batch, accounts)
 	if err := s.send(ctx, batch); err != nil {
@@ -249,7 +249,7 @@ func (s *Store) readUnclaimed(ctx context.Context, unclaimed []reconcile.Unclaim
 		return nil
 	}
 	const of = ` FROM unnest($1::int[], $2::text[], $3::text[]) AS u (place, of_provider, of_reference) JOIN `
-	batch := &pgx.Batch{}
+	batch := batchByIndexes()
 	batch.Queue(`
 		SELECT place, `+toldOfColumns+` FROM (
 			SELECT place, `+toldOfColumns+of+`provider_transactions ON provider = of_provider AND payment = of_reference AND payment <> ''
