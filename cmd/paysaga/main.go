@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly.
+// Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly; those of reconcile are told there.
 const (
 	exitFailed = 1
 	exitUsage  = 2
@@ -34,12 +35,15 @@ func run() int {
 	if err == nil {
 		return 0
 	}
+	if found, ok := errors.AsType[*foundError](err); ok { // it is told already
+		return found.exitCode()
+	}
 	for _, line := range complaints(err) {
 		fmt.Fprintln(os.Stderr, "paysaga:", line)
 	}
 	if _, ok := err.(usageError); ok { //nolint:errorlint // only what the flag parser made, never something wrapped
 		fmt.Fprintf(os.Stderr, "See: %s --help\n", command.CommandPath())
-		return exitUsage
+		return usageCode(command)
 	}
 	return exitFailed
 }
@@ -80,7 +84,7 @@ Then, on your own PostgreSQL and with your own key of a provider:
   paysaga serve
 
 Settings come from the environment; "paysaga serve --help" lists them.
-Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly.`,
+Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly. "paysaga reconcile" has its own: 2 is that findings are open.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version(),
@@ -90,7 +94,8 @@ Exit codes: 0 all went well, 1 the command failed, 2 it was called wrongly.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		newDemoCommand(), newDevCommand(), newServeCommand(), newMigrateCommand(), newKeysCommand(), newOrdersCommand(), newSagasCommand(),
-		newSandboxCommand(), newContractCommand(), newFixturesCommand(), newUpkeepCommand(), newResealCommand(),
+		newSandboxCommand(), newContractCommand(), newFixturesCommand(), newReconcileCommand(), newUpkeepCommand(),
+		newResealCommand(),
 	)
 	wrapArguments(root)
 	return root

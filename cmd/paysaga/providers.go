@@ -13,12 +13,39 @@ import (
 	"paysaga/providers/paypal"
 	"paysaga/providers/stripe"
 	"paysaga/providers/wire"
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
 // newProviders makes the adapters of the providers that are configured, each behind a circuit breaker of its own.
 // Their calls go through what through makes of a transport, and are seen by it.
 func newProviders(c config.Config, through func(http.RoundTripper) http.RoundTripper) (map[string]saga.Provider, error) {
+	adapters, err := newAdapters(c, through)
+	for name, adapter := range adapters {
+		adapters[name] = saga.WithBreaker(adapter)
+	}
+	return adapters, err
+}
+
+// newSources makes what lists the providers have, and names the providers that have none. A list is long and nobody waits for it: it goes
+// beside the circuit breakers, of which it would open one, or be held back by it.
+func newSources(
+	c config.Config, through func(http.RoundTripper) http.RoundTripper,
+) (sources map[string]reconcile.Source, announcing []string, err error) {
+	adapters, err := newAdapters(c, through)
+	sources = map[string]reconcile.Source{}
+	for name, adapter := range adapters {
+		if source, lists := adapter.(reconcile.Source); lists {
+			sources[name] = source
+		} else {
+			announcing = append(announcing, name)
+		}
+	}
+	return sources, announcing, err
+}
+
+// newAdapters makes the adapters of the providers that are configured.
+func newAdapters(c config.Config, through func(http.RoundTripper) http.RoundTripper) (map[string]saga.Provider, error) {
 	client := func() *http.Client { return &http.Client{Transport: through(wire.NewTransport())} }
 	adapters := map[string]saga.Provider{}
 	if c.Stripe.Configured() {
@@ -28,7 +55,7 @@ func newProviders(c config.Config, through func(http.RoundTripper) http.RoundTri
 		if err != nil {
 			return nil, fmt.Errorf("set up Stripe: %w", err)
 		}
-		adapters[adapter.Name()] = saga.WithBreaker(adapter)
+		adapters[adapter.Name()] = adapter
 	}
 	if c.Adyen.Configured() {
 		adapter, err := adyen.New(adyen.Config{
@@ -38,7 +65,7 @@ func newProviders(c config.Config, through func(http.RoundTripper) http.RoundTri
 		if err != nil {
 			return nil, fmt.Errorf("set up Adyen: %w", err)
 		}
-		adapters[adapter.Name()] = saga.WithBreaker(adapter)
+		adapters[adapter.Name()] = adapter
 	}
 	if c.PayPal.Configured() {
 		own := paypalConfig(c)
@@ -47,7 +74,7 @@ func newProviders(c config.Config, through func(http.RoundTripper) http.RoundTri
 		if err != nil {
 			return nil, fmt.Errorf("set up PayPal: %w", err)
 		}
-		adapters[adapter.Name()] = saga.WithBreaker(adapter)
+		adapters[adapter.Name()] = adapter
 	}
 	return adapters, nil
 }

@@ -55,6 +55,8 @@ type system struct {
 	watch    watch
 	drain    time.Duration
 	logger   *slog.Logger
+
+	reconciler *reconciler
 }
 
 func newSystem(ctx context.Context, c config.Config, logger *slog.Logger) (*system, error) {
@@ -90,14 +92,9 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 	if err != nil {
 		return nil, err
 	}
-	policy := saga.DefaultPolicy()
-	policy.AwaitDeadline, policy.Steps = c.AwaitDeadline, orderSteps()
-	runner, err := saga.NewRunner(saga.Config{
-		Store: store, Providers: adapters, Answerer: httpapi.Answerer{}, Policy: policy,
-		Lease: c.Lease, CallTimeout: c.CallTimeout, MaxInFlight: maxInFlight, Logger: logger,
-	})
+	runner, err := newRunner(store, adapters, c, logger)
 	if err != nil {
-		return nil, fmt.Errorf("set up the runner: %w", err)
+		return nil, err
 	}
 	meter := seen.telemetry.Idempotency()
 	recovery, err := saga.NewRecovery(runner, saga.RecoveryConfig{
@@ -115,6 +112,10 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 	if err != nil {
 		return nil, err
 	}
+	reconciler, err := newReconciler(store, runner, c, seen.telemetry, logger)
+	if err != nil {
+		return nil, err
+	}
 	store.KeepDigestsOnly(c.Idempotency.DigestOnly)
 	guard, err := newGuard(store, c, meter, logger)
 	if err != nil {
@@ -129,8 +130,24 @@ func joinWatched(store *postgres.Store, c config.Config, seen watch, logger *slo
 	}
 	return &system{
 		store: store, runner: runner, recovery: recovery, inbox: inbox, upkeep: keeper, handler: handler, watch: seen,
-		drain: c.DrainTimeout, logger: logger,
+		reconciler: reconciler, drain: c.DrainTimeout, logger: logger,
 	}, nil
+}
+
+// newRunner makes what drives sagas.
+func newRunner(
+	store *postgres.Store, adapters map[string]saga.Provider, c config.Config, logger *slog.Logger,
+) (*saga.Runner, error) {
+	policy := saga.DefaultPolicy()
+	policy.AwaitDeadline, policy.Steps = c.AwaitDeadline, orderSteps()
+	runner, err := saga.NewRunner(saga.Config{
+		Store: store, Providers: adapters, Answerer: httpapi.Answerer{}, Policy: policy,
+		Lease: c.Lease, CallTimeout: c.CallTimeout, MaxInFlight: maxInFlight, Logger: logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the runner: %w", err)
+	}
+	return runner, nil
 }
 
 // newGuard makes the guard of every request with a key.
@@ -191,6 +208,8 @@ func (s *system) run(ctx context.Context, listener net.Listener, r role) error {
 		workers.Go(func() { s.recovery.Run(ctx) })
 		workers.Go(func() { s.inbox.Run(ctx) })
 		workers.Go(func() { s.upkeep.Run(ctx) })
+		workers.Go(func() { s.reconciler.run(ctx) })
+		workers.Go(func() { s.reconciler.measure(ctx) })
 	}
 	server := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,

@@ -22,6 +22,9 @@ const (
 	widestGap    = 3
 )
 
+// HasCardNumber tells whether a text has what looks like a card number, for whoever else keeps what a person writes.
+func HasCardNumber(text string) bool { return cardNumberIn(text) }
+
 // cardNumberIn finds a card number in what a person wrote or copied: digits of any script, with whatever stands between them that is no
 // letter, a few characters at most. All groups that follow each other and together are one count, as a date of expiry may stand beside it.
 func cardNumberIn(text string) bool {
