@@ -16,7 +16,9 @@ func (m *matcher) settled() {
 	for _, line := range m.pair.Settled {
 		switch line.Kind {
 		case statement.LineCharge:
-			charges = append(charges, line)
+			if !m.isAnothers(line) {
+				charges = append(charges, line)
+			}
 		case statement.LineChargeback:
 			disputed += line.Gross
 			m.chargeback(line, disputed)
@@ -29,6 +31,13 @@ func (m *matcher) settled() {
 	if len(charges) > 0 && m.payment.State == saga.Completed && !m.foundKind(AmountMismatch) && !m.foundKind(DuplicateCharge) {
 		m.settledCharges(charges)
 	}
+}
+
+// isAnothers tells that a line is about another payment than the one that the order knows, such as a second one that was given back since:
+// what is kept of that is a finding of its own.
+func (m *matcher) isAnothers(line Settlement) bool {
+	g, known := find(m.there, line.Provider, line.Payment, line.Reference), m.known()
+	return g != nil && known != nil && g != known
 }
 
 func (m *matcher) foundKind(kind Kind) bool {

@@ -135,6 +135,9 @@ func TestNothingToFind(t *testing.T) {
 	second := refundThere("re_2", "", 1200)
 	second.Payment = "pi_2"
 	repaid.There = append(repaid.There, payment("pi_2", chargeKey, providers.Succeeded, 1200), second)
+	twice := repaid // and the file tells of both
+	twice.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 35), settledLine(statement.LineCharge, 1200, 35)}
+	twice.Settled[1].Payment, twice.Settled[1].Reference, twice.Settled[1].ID = "pi_2", "ch_2", "txn_2"
 	won := paid()
 	won.Settled = []Settlement{settledLine(statement.LineChargeback, -1200, 0), settledLine(statement.LineChargeback, 1200, 0)}
 	busy := rolledBack(saga.StepFailed)
@@ -143,7 +146,7 @@ func TestNothingToFind(t *testing.T) {
 	for name, pair := range map[string]Pair{
 		"paid": paid(), "captured in part": manual, "refunded": refunded(), "settled": settled, "settled in another currency": foreign,
 		"declined": declined, "never sent": rolledBack(saga.StepFailed), "undone": undone, "waiting": waiting(saga.StepPending),
-		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "duplicate given back": repaid, "settled in part": partly, "being driven": busy,
+		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "duplicate given back": repaid, "duplicate settled and given back": twice, "settled in part": partly, "being driven": busy,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
