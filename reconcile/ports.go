@@ -38,7 +38,7 @@ type Store interface {
 type RunStore interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
-	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers and statement
+	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers, window and statement
 	// was left running within the last day, that one is given instead, to go on. A run with an id was given by NextRequested and is taken up.
 	// Errors: ErrBusy.
 	BeginRun(ctx context.Context, run Run, lease time.Duration) (Run, error)
@@ -48,6 +48,9 @@ type RunStore interface {
 	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost, as of all that
 	// writes for a run.
 	SaveRun(ctx context.Context, run Run, lease time.Duration) error
+	// RenewRun prolongs the lease of a run that is busy with one thing for long; for no time, it gives the lease back and leaves the run to
+	// the next one that goes on with it. Errors: ErrLeaseLost.
+	RenewRun(ctx context.Context, run Run, lease time.Duration) error
 }
 
 // ToldStore keeps what the providers told.

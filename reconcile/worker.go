@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,7 +110,7 @@ func (w *Worker) Once(ctx context.Context, request Request, progress func(Run)) 
 		return Result{}, err
 	}
 	o := &once{Worker: w, run: run, request: request, progress: progress}
-	err = o.stages(ctx)
+	err = o.leased(ctx, o.stages)
 	o.end(ctx, err)
 	w.Meter.RunEnded(o.run, time.Since(began))
 	o.result.Run = o.run
@@ -141,6 +142,35 @@ func (w *Worker) begin(ctx context.Context, request Request) (Run, error) {
 		return w.beginStatement(ctx, run, request.Statement)
 	}
 	return w.Store.BeginRun(ctx, run, w.Lease)
+}
+
+// leased does work while the run's lease is renewed beside it. Where the lease is lost, the work's context ends.
+func (o *once) leased(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	held := o.run // the run itself changes with the work
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		const renewals = 3 // tries in the time of one lease
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(o.Lease / renewals):
+			}
+			if err := o.Store.RenewRun(ctx, held, o.Lease); errors.Is(err, ErrLeaseLost) {
+				cancel(ErrLeaseLost)
+				return
+			}
+		}
+	})
+	err := work(ctx)
+	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		err = ErrLeaseLost
+	}
+	cancel(nil)
+	renewing.Wait()
+	return err
 }
 
 // providers are all that there are, in the order of the alphabet.
@@ -192,6 +222,9 @@ func (o *once) save(ctx context.Context) error {
 	return nil
 }
 
+// handBackTimeout is for one short write.
+const handBackTimeout = 5 * time.Second
+
 // end writes how a run ended. One that was ended from outside is left as it stands, for the next one to go on with.
 func (o *once) end(ctx context.Context, err error) {
 	var exceeds *ExceedsError
@@ -200,6 +233,11 @@ func (o *once) end(ctx context.Context, err error) {
 		return
 	case ctx.Err() != nil:
 		o.Logger.WarnContext(ctx, "reconciliation ended on the way; the next run goes on", "run_id", o.run.ID, "stage", o.run.Stage)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
+		defer cancel()
+		if err := o.Store.RenewRun(ctx, o.run, 0); err != nil { // else it runs out
+			o.Logger.WarnContext(ctx, "the lease of a reconciliation was not given back", "run_id", o.run.ID, "error", err)
+		}
 		return
 	case err == nil:
 		o.run.State = RunDone

@@ -111,9 +111,10 @@ func takeUp(ctx context.Context, tx pgx.Tx, run reconcile.Run) (reconcile.Run, e
 		UPDATE reconciliation_runs SET state = 'running', saved_at = now() WHERE id = (
 			SELECT id FROM reconciliation_runs
 			WHERE finished_at IS NULL AND CASE WHEN $1::uuid IS NOT NULL THEN id = $1
-				ELSE state = 'running' AND mode = $2 AND providers = $3 AND statement_id IS NOT DISTINCT FROM $4 END
+				ELSE state = 'running' AND mode = $2 AND providers = $3 AND statement_id IS NOT DISTINCT FROM $4
+					AND since IS NOT DISTINCT FROM $5 AND until IS NOT DISTINCT FROM $6 END
 			ORDER BY created_at DESC LIMIT 1)
-		RETURNING `+runColumns, nullUUID(run.ID), run.Mode, run.Providers, statementID)
+		RETURNING `+runColumns, nullUUID(run.ID), run.Mode, run.Providers, statementID, nullTime(run.Since), nullTime(run.Until))
 	if err != nil || ok {
 		return left, err
 	}
@@ -167,6 +168,19 @@ func (s *Store) SaveRun(ctx context.Context, run reconcile.Run, lease time.Durat
 	}
 	if err := s.send(ctx, batch); err != nil {
 		return fmt.Errorf("save reconciliation: %w", err)
+	}
+	return nil
+}
+
+// RenewRun prolongs a run's lease; for no time, it gives it back. Errors: reconcile.ErrLeaseLost.
+func (s *Store) RenewRun(ctx context.Context, run reconcile.Run, lease time.Duration) error {
+	renewed, err := s.pool.Exec(ctx, `
+		UPDATE reconciliation_lease SET locked_until = now() + $3::interval WHERE run_id = $1 AND fence = $2`, run.ID, run.Fence, lease)
+	switch {
+	case err != nil:
+		return fmt.Errorf("renew the lease of reconciliation: %w", mapError(err))
+	case renewed.RowsAffected() == 0:
+		return reconcile.ErrLeaseLost
 	}
 	return nil
 }
