@@ -16,9 +16,14 @@ type Timing interface {
 // requestedPoll is how soon a run begins that an operator asked for.
 const requestedPoll = 5 * time.Second
 
-// Run reconciles at the times that timing gives, in a mode, and takes up what operators asked for, until ctx ends.
+// scheduled is who wants the runs of the schedule.
+const scheduled = "schedule"
+
+// Run reconciles at the times that timing gives, in a mode, and takes up what operators asked for, until ctx ends. Several processes share
+// the turns: a time counts from the newest run of the schedule, whoever did it.
 func (w *Worker) Run(ctx context.Context, timing Timing, mode Mode) {
-	due := timing.Next(time.Now())
+	counted := w.newestTurn(ctx)
+	due := timing.Next(counted)
 	for {
 		select {
 		case <-ctx.Done():
@@ -28,11 +33,29 @@ func (w *Worker) Run(ctx context.Context, timing Timing, mode Mode) {
 		if request, ok := w.requested(ctx); ok {
 			w.turn(ctx, request)
 		}
-		if !due.IsZero() && !time.Now().Before(due) {
-			w.turn(ctx, Request{Mode: mode, RequestedBy: "schedule"})
-			due = timing.Next(time.Now())
+		if due.IsZero() || time.Now().Before(due) {
+			continue
 		}
+		newest := w.newestTurn(ctx)
+		if !newest.After(counted) { // else another process had this turn
+			w.turn(ctx, Request{Mode: mode, RequestedBy: scheduled})
+			newest = time.Now()
+		}
+		counted = newest
+		due = timing.Next(counted)
 	}
+}
+
+// newestTurn is when the newest run of the schedule began; now, where there was none, or nobody knows.
+func (w *Worker) newestTurn(ctx context.Context) time.Time {
+	newest, err := w.Store.NewestRun(ctx, scheduled)
+	if err != nil && ctx.Err() == nil {
+		w.Logger.ErrorContext(ctx, "the newest reconciliation was not found", "error", err)
+	}
+	if newest.IsZero() {
+		return time.Now()
+	}
+	return newest
 }
 
 // requested is what an operator asked for.

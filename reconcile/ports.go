@@ -45,6 +45,8 @@ type RunStore interface {
 	// NextRequested finds the oldest run that an operator asked for and nobody has taken up, or has left within the last day. ok is false
 	// where there is none.
 	NextRequested(ctx context.Context) (run Run, ok bool, err error)
+	// NewestRun is when the newest run began that somebody wanted; zero where there is none.
+	NewestRun(ctx context.Context, requestedBy string) (time.Time, error)
 	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost, as of all that
 	// writes for a run.
 	SaveRun(ctx context.Context, run Run, lease time.Duration) error

@@ -250,6 +250,9 @@ func (o *once) end(ctx context.Context, err error) {
 	if err := o.Store.SaveRun(ctx, o.run, o.Lease); err != nil {
 		o.Logger.ErrorContext(ctx, "the end of a reconciliation was not written", "run_id", o.run.ID, "error", err)
 	}
+	if _, err := o.Store.PutSummary(ctx); err != nil { // the next run of the day writes it
+		o.Logger.ErrorContext(ctx, "the day's summary was not written", "error", err)
+	}
 	o.progress(o.run)
 }
 

@@ -53,9 +53,8 @@ func newReconciler(
 	return r, nil
 }
 
-// runLease is how long a run that has died keeps others from going on with it. It is prolonged with each page and batch; the longest
-// pause is a provider's that has it wait a minute, beside a call of two.
-const runLease = 5 * time.Minute
+// runLease is how long a run that has died keeps others from going on with it. It is renewed beside the work.
+const runLease = time.Minute
 
 // rulesOf are the rules that the settings give.
 func rulesOf(c config.Reconcile) reconcile.Rules {

@@ -165,3 +165,19 @@ func (s *schedule) everything() map[string]string {
 	}
 	return all
 }
+
+// A run tells each account once a day what is open.
+func TestRunsAreSummedUpOnceADay(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sandbox.Options{})
+	f := h.newFlow(stage.TwoCups(stage.Stripe, stage.Pays))
+	f.want(f.Place(), http.StatusCreated)
+	for day := range 3 {
+		f.Server.Reconcile(reconcile.ModePlan, stage.Allowed())
+		f.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
+		if told := f.Count(`SELECT count(*) FROM outbox_events WHERE type = 'reconciliation.summary'`); told != int64(day+1) {
+			t.Fatalf("on day %d there are %d summaries", day+1, told)
+		}
+		f.Pass(24 * time.Hour)
+	}
+}

@@ -149,6 +149,16 @@ func (s *Store) NextRequested(ctx context.Context) (run reconcile.Run, ok bool, 
 	return run, ok, nil
 }
 
+// NewestRun is when the newest run began that somebody wanted.
+func (s *Store) NewestRun(ctx context.Context, requestedBy string) (time.Time, error) {
+	var newest *time.Time
+	row := s.pool.QueryRow(ctx, `SELECT max(created_at) FROM reconciliation_runs WHERE requested_by = $1`, requestedBy)
+	if err := row.Scan(&newest); err != nil {
+		return time.Time{}, fmt.Errorf("find the newest reconciliation: %w", mapError(err))
+	}
+	return value(newest), nil
+}
+
 // SaveRun writes how far a run is, and prolongs its lease or gives it back. Errors: reconcile.ErrLeaseLost.
 func (s *Store) SaveRun(ctx context.Context, run reconcile.Run, lease time.Duration) error {
 	isOver := run.State != reconcile.RunRunning
