@@ -38,9 +38,9 @@ type Store interface {
 type RunStore interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
-	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers, window and statement
-	// was left running within the last day, that one is given instead, to go on. A run with an id was given by NextRequested and is taken up.
-	// Errors: ErrBusy.
+	// BeginRun takes the one lease of reconciliation, and writes the run. Where an earlier run of the same mode, providers, window and
+	// statement was left running within the last day, that one is given instead, to go on. A run with an id was given by NextRequested and
+	// is taken up. Errors: ErrBusy.
 	BeginRun(ctx context.Context, run Run, lease time.Duration) (Run, error)
 	// NextRequested finds the oldest run that an operator asked for and nobody has taken up, or has left within the last day. ok is false
 	// where there is none.
