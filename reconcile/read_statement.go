@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
+	"paysaga/providers"
 	"paysaga/reconcile/statement"
 )
 
@@ -102,15 +105,29 @@ func (o *once) fileReference() string { return fmt.Sprintf("statement %d", o.run
 // matchStatement: a settlement file adds up, and all of it can be read.
 func matchStatement(report statement.Report) (Finding, bool) {
 	finding := Finding{Kind: StatementMismatch, Severity: High, Provider: report.Provider, There: Facts{Source: sourceStatement}}
+	var sentences []string
 	for _, control := range report.Controls {
 		if control.Holds() {
 			continue
 		}
-		finding.Detail += fmt.Sprintf("The file's %s is %d %s, its lines come to %d. ",
-			control.Name, control.Told, control.Currency, control.Counted)
+		sentences = append(sentences, fmt.Sprintf("The file's %s is %s, its lines come to %s.",
+			control.Name, figure(control.Told, control.Currency), figure(control.Counted, control.Currency)))
 	}
 	if report.Malformed > 0 {
-		finding.Detail += fmt.Sprintf("%d lines cannot be read, the first is line %d.", report.Malformed, report.Faults[0].Number)
+		sentences = append(sentences, fmt.Sprintf("Lines that cannot be read: %d, the first is line %d.",
+			report.Malformed, report.Faults[0].Number))
 	}
+	finding.Detail = strings.Join(sentences, " ")
 	return finding, finding.Detail != ""
+}
+
+// figure is one of a file's own figures, for people: an amount, which can be below zero, or without a currency a count.
+func figure(told int64, currency string) string {
+	switch {
+	case currency == "":
+		return strconv.FormatInt(told, 10)
+	case told < 0:
+		return "-" + providers.Money{Amount: -told, Currency: currency}.String()
+	}
+	return providers.Money{Amount: told, Currency: currency}.String()
 }
