@@ -6,7 +6,7 @@ GOLANGCI_LINT = go tool -modfile=tools/go.mod golangci-lint
 # Go asks git for the version to write into the program, and fails where git refuses a tree that belongs to somebody else.
 STAMP = $(shell git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help run demo contract test properties simulate chaos stopped scale reconcile-scale mutants alerts lint generate verify bench build clean
+.PHONY: help run demo reconcile-demo contract test properties simulate chaos stopped scale reconcile-scale mutants alerts lint generate verify bench build clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +16,9 @@ run: build ## Start a development server: private PostgreSQL, provider sandbox, 
 
 demo: build ## Watch orders at three providers survive duplicates, timeouts and a killed server; ends by itself
 	@exec bin/paysaga demo $(ARGS)
+
+reconcile-demo: build ## Plant every kind of divergence between providers and database, find it, repair or explain it; ends by itself
+	@exec bin/paysaga demo reconcile $(ARGS)
 
 contract: build ## Check over HTTP what a server promises about Idempotency-Key: its own, or ARGS="--server URL"
 	@exec bin/paysaga contract $(ARGS)

@@ -70,6 +70,7 @@ Exit codes: 0 every promise held, 1 one did not or the demo was interrupted, 2 i
 	command.Flags().IntVar(&o.concurrency, "concurrency", 32, "how many of them at a time")
 	command.Flags().Int64Var(&o.seed, "seed", 1, "decides what is ordered and which calls meet which fault")
 	command.Flags().BoolVar(&o.asJSON, "json", false, "print the scenes and the table as JSON")
+	command.AddCommand(newDemoReconcileCommand())
 	return command
 }
 
@@ -147,6 +148,15 @@ type demoReport struct {
 
 // verdict is an error with one line for each thing that did not hold.
 func (r demoReport) verdict() error {
+	broken := r.broken()
+	if len(broken) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d promises did not hold:\n%s", len(broken), strings.Join(broken, "\n"))
+}
+
+// broken are the things that did not hold.
+func (r demoReport) broken() []string {
 	var broken []string
 	for _, s := range r.Scenes {
 		for _, problem := range s.Problems {
@@ -158,10 +168,7 @@ func (r demoReport) verdict() error {
 			broken = append(broken, c.Left.What+": "+problem)
 		}
 	}
-	if len(broken) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d promises did not hold:\n%s", len(broken), strings.Join(broken, "\n"))
+	return broken
 }
 
 // sceneReport is one scene as it went.

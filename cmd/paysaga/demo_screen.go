@@ -89,7 +89,7 @@ func (s *screen) sceneEnds(r sceneReport) {
 }
 
 func (s *screen) closing(r demoReport, dir string) {
-	s.table(r.Table)
+	s.checks("Orders, the providers' ledgers and the stock, side by side", r.Table)
 	took := float64(r.DurationMS) / float64(time.Second/time.Millisecond)
 	if !r.OK {
 		fmt.Fprintf(s.out, "\n%s\n", s.paint(red, fmt.Sprintf("Not all that is promised held. It took %.1f s.", took)))
@@ -105,8 +105,8 @@ What to do next:
 `, programName()+" dev", fmt.Sprintf("%s demo --seed %d", programName(), r.Seed+1), "less "+filepath.Join(dir, serverLog))
 }
 
-// table lays the sources side by side.
-func (s *screen) table(checks []check) {
+// checks lays the sources side by side.
+func (s *screen) checks(title string, checks []check) {
 	if len(checks) == 0 {
 		return
 	}
@@ -115,7 +115,7 @@ func (s *screen) table(checks []check) {
 		whatWidth = max(whatWidth, len(c.Left.What))
 		leftWidth, rightWidth = max(leftWidth, len(c.Left.String())), max(rightWidth, len(c.Right.String()))
 	}
-	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, "Orders, the providers' ledgers and the stock, side by side"))
+	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, title))
 	for _, c := range checks {
 		sign := "="
 		if c.Left.Amount != c.Right.Amount {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ type stage struct {
 	browser *http.Client
 
 	stockBefore map[string]int64 // on hand before anything was sold, by SKU
+	// settings are the servers' own; where the playground has one too, these count.
+	settings []string
+	prepare  func(ctx context.Context, s *stage) error // before the first server; may be nil
 
 	fail func(error) // ends the demo when a part of the system ends that should not
 }
@@ -41,28 +45,33 @@ const (
 
 // openStage starts everything in an empty folder, so that no earlier demo's orders come up in this one.
 func openStage(ctx context.Context, dir string, fail func(error)) (*stage, error) {
-	if err := emptyFolder(ctx, dir); err != nil {
-		return nil, err
-	}
 	s := &stage{dir: dir, place: &playground{}, browser: newBrowser(), fail: fail}
+	return s, s.start(ctx)
+}
+
+// start starts everything of a stage that is set up.
+func (s *stage) start(ctx context.Context) error {
+	if err := emptyFolder(ctx, s.dir); err != nil {
+		return err
+	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	// Never the database that DATABASE_URL names: that could be one with real orders in it.
-	if s.place.postgres, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, Logger: logger}); err != nil {
-		return nil, fmt.Errorf("the demo needs a PostgreSQL of its own: %w", err)
+	if s.place.postgres, err = pgdev.Start(ctx, pgdev.Options{Dir: s.dir, Logger: logger}); err != nil {
+		return fmt.Errorf("the demo needs a PostgreSQL of its own: %w", err)
 	}
 	if err := s.open(ctx, logger); err != nil {
 		s.close()
-		return nil, err
+		return err
 	}
 	go func() {
 		select {
 		case <-s.place.postgres.Done():
-			fail(errors.New("the private PostgreSQL ended by itself"))
+			s.fail(errors.New("the private PostgreSQL ended by itself"))
 		case <-ctx.Done():
 		}
 	}()
-	return s, nil
+	return nil
 }
 
 func (s *stage) open(ctx context.Context, logger *slog.Logger) error {
@@ -75,6 +84,11 @@ func (s *stage) open(ctx context.Context, logger *slog.Logger) error {
 		return fmt.Errorf("open the server's log: %w", err)
 	}
 	s.shop = newShop(s.place.secrets.MerchantKey)
+	if s.prepare != nil {
+		if err := s.prepare(ctx, s); err != nil {
+			return err
+		}
+	}
 	if err := s.startServer(ctx); err != nil {
 		return err
 	}
@@ -128,7 +142,7 @@ func (s *stage) startServer(ctx context.Context) error {
 	if s.server != nil {
 		address = strings.TrimPrefix(s.server.url, "http://")
 	}
-	started, err := launchServer(ctx, s.place.environ(), address, s.log, s.fail)
+	started, err := launchServer(ctx, s.environ(), address, s.log, s.fail)
 	if err != nil {
 		return err
 	}
@@ -136,6 +150,9 @@ func (s *stage) startServer(ctx context.Context) error {
 	s.shop.setServer(started.url)
 	return nil
 }
+
+// environ are the settings of a server, or of another command that joins the same system.
+func (s *stage) environ() []string { return slices.Concat(s.place.environ(), s.settings) }
 
 // close ends what was started, in reverse. A server that still runs was not told to stop in the regular way: the demo was
 // cut short.

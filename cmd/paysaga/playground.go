@@ -37,6 +37,8 @@ type playground struct {
 	secrets  devSecrets
 	// webhooksAnywhere lets the sandbox send webhooks to other addresses than this machine's loopback ones.
 	webhooksAnywhere bool
+	// now is the sandbox's clock before anybody moves it; nil: the right time.
+	now func() time.Time
 }
 
 // devSecrets are made once for a folder, so that keys stay valid from one start to the next.
@@ -163,6 +165,7 @@ func (p *playground) startSandbox(ctx context.Context, logger *slog.Logger) erro
 	p.listener = listener
 	p.sandbox = sandbox.New(sandbox.Options{
 		Logger: logger, Seed: 1, SettleAfter: 2 * time.Second, PublicURL: p.sandboxURL(), WebhooksAnywhere: p.webhooksAnywhere,
+		Now: p.now,
 	})
 	p.server = &http.Server{Handler: p.sandbox, ReadHeaderTimeout: readHeaderTimeout}
 	go func() {

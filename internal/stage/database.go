@@ -9,7 +9,7 @@ import (
 // poolConnections is enough for what one play does at once. Sixteen stages fit into a private server.
 const poolConnections = 10
 
-// openDatabase connects to a database and gives it a clock that can be moved: stage.now() stands before PostgreSQL's own.
+// openDatabase connects to a database and gives it a clock that can be moved.
 func openDatabase(r Reporter, url string) *pgxpool.Pool {
 	r.Helper()
 	config, err := pgxpool.ParseConfig(url)
@@ -17,28 +17,14 @@ func openDatabase(r Reporter, url string) *pgxpool.Pool {
 		r.Fatalf("the stage's database: its URL cannot be read") // the parser's own text can hold the password
 	}
 	config.MaxConns = poolConnections
-	config.ConnConfig.RuntimeParams["search_path"] = "stage, pg_catalog, public"
+	config.ConnConfig.RuntimeParams["search_path"] = clockPath
 	pool, err := pgxpool.NewWithConfig(r.Context(), config)
 	if err != nil {
 		r.Fatalf("the stage's database: %v", err)
 	}
 	r.Cleanup(pool.Close)
-	for _, statement := range []string{
-		`CREATE SCHEMA IF NOT EXISTS stage`,
-		`DROP TABLE IF EXISTS stage.clock`,
-		`CREATE TABLE stage.clock (ahead interval NOT NULL)`,
-		`INSERT INTO stage.clock VALUES ('0')`,
-		`CREATE OR REPLACE FUNCTION stage.now() RETURNS timestamptz LANGUAGE sql STABLE AS
-			'SELECT pg_catalog.now() + ahead FROM stage.clock'`,
-		`DO $$ DECLARE c record; BEGIN
-			FOR c IN SELECT table_name, column_name FROM information_schema.columns
-				WHERE table_schema = 'public' AND column_default IN ('now()', 'pg_catalog.now()')
-			LOOP EXECUTE format('ALTER TABLE public.%I ALTER %I SET DEFAULT stage.now()', c.table_name, c.column_name); END LOOP;
-		END $$`,
-	} {
-		if _, err := pool.Exec(r.Context(), statement); err != nil {
-			r.Fatalf("the stage's database: %v", err)
-		}
+	if err := addClock(r.Context(), pool); err != nil {
+		r.Fatalf("the stage's database: %v", err)
 	}
 	return pool
 }
@@ -52,9 +38,9 @@ func (s *Stage) setDatabaseClock() {
 func (s *Stage) Clear() {
 	s.Helper()
 	s.Exec(`DO $$ DECLARE t text; BEGIN
-		FOREACH t IN ARRAY ARRAY['settlement_lines', 'settlement_files', 'provider_transactions',
-			'provider_coverage', 'reconciliation_unclaimed', 'reconciliation_scope', 'webhook_events', 'outbox_events', 'findings', 'refunds', 'idempotency_keys', 'idempotency_answers',
-			'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock',
+		FOREACH t IN ARRAY ARRAY['settlement_lines', 'settlement_files', 'provider_transactions', 'provider_coverage',
+			'reconciliation_unclaimed', 'reconciliation_scope', 'webhook_events', 'outbox_events', 'findings', 'refunds',
+			'idempotency_keys', 'idempotency_answers', 'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock',
 			'reconciliation_runs']
 		LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
 	END $$`) // TRUNCATE takes a tenth of a second

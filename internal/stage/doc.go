@@ -6,5 +6,5 @@
 //
 // It serves the tests of internal/lifecycle and the fixtures of saga/fixture, whose World it is (world.go). It knows no testing package:
 // failures go to a Reporter. It is no part of a server, and the only package beside internal/postgres with SQL: it plays the database's
-// clock, and what people do to rows by hand.
+// clock, and what people do to rows by hand. Some of that, Mischief, the demo of reconciliation does to a database of its own.
 package stage
