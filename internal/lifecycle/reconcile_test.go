@@ -181,3 +181,19 @@ func TestRunsAreSummedUpOnceADay(t *testing.T) {
 		f.Pass(24 * time.Hour)
 	}
 }
+
+// What is resumed by rule is repaired, and no person's decision.
+func TestResumedIsRepaired(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sandbox.Options{})
+	f := h.newFlow(stage.TwoCups(stage.Stripe, stage.Asks))
+	f.want(f.Place(), http.StatusAccepted)
+	f.Pass(time.Minute)
+	f.Exec(`UPDATE sagas SET next_attempt_at = now()`)
+	f.Pass(time.Hour)
+	f.Exec(`UPDATE sagas SET deadline_at = now() + interval '1 day'`)
+	f.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
+	if got := fmt.Sprint(f.Lines(`SELECT kind || ' ' || resolution FROM findings`)); got != "[saga_without_end repaired]" {
+		t.Errorf("the findings are %s", got)
+	}
+}

@@ -26,8 +26,11 @@ func queueDecision(batch *pgx.Batch, after *saga.Saga, decision saga.Decision) {
 	if charge := after.Newest(saga.StepCharge); charge != nil && decision.Resolution == saga.ResolveTaken {
 		queuePaymentCheck(batch, after, charge.Provider, decision.Payment, false)
 	}
-	batch.Queue(`UPDATE findings SET resolved_at = now(), resolution = $3 WHERE account_id = $1 AND saga_key = $2 AND resolved_at IS NULL`,
-		after.AccountID, after.Key, decision.Resolution)
+	// A repair ends what the saga waits for; what reconciliation found beside it ends when that is mended, or is not found again.
+	batch.Queue(`
+		UPDATE findings SET resolved_at = now(), resolution = $3
+		WHERE account_id = $1 AND saga_key = $2 AND resolved_at IS NULL AND (source = 'saga' OR $4)`,
+		after.AccountID, after.Key, decision.Resolution, decision.Actor != saga.Repairer)
 	queueSagaAudit(batch, after, saga.AuditEntry{
 		Actor: decision.Actor, Action: "saga." + string(decision.Resolution), Reason: decision.Reason, OutsideProvider: decision.OutsideProvider,
 	})
