@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -38,10 +37,11 @@ func (o *once) read(ctx context.Context) error {
 			}
 		}
 		if err := o.readProvider(ctx, place); err != nil {
-			if _, listed := errors.AsType[*providers.ListError](err); !listed {
+			why, ok := errors.AsType[*providers.ListError](err)
+			if !ok {
 				return err
 			}
-			o.failed = append(o.failed, fmt.Errorf("list %s: %w", provider, err)) // the others are looked at all the same
+			o.unlisted.Providers = append(o.unlisted.Providers, Unlisted{provider, why}) // the others are looked at all the same
 		}
 		place = listPlace{}
 	}
@@ -168,10 +168,13 @@ func (o *once) page(ctx context.Context, source Source, place listPlace) (page p
 	}
 }
 
+// codeNotSetUp: of the provider there is neither a list nor an inbox here.
+const codeNotSetUp = "provider_not_set_up"
+
 // readNotices takes what a provider announced for what it would have listed.
 func (o *once) readNotices(ctx context.Context, place listPlace) error {
 	if !slices.Contains(o.Announcing, place.Provider) {
-		return fmt.Errorf("provider %q cannot be reconciled: it is not set up", place.Provider)
+		return &providers.ListError{Code: codeNotSetUp, Refused: true}
 	}
 	told, err := o.Store.PutNotices(ctx, o.run, place.Provider, Coverage{From: place.From, Until: place.Goal})
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"paysaga/providers"
 )
 
 // Timing tells when a run is due: the first time behind another; zero: never.
@@ -16,14 +14,14 @@ type Timing interface {
 // requestedPoll is how soon a run begins that an operator asked for.
 const requestedPoll = 5 * time.Second
 
-// scheduled is who wants the runs of the schedule.
-const scheduled = "schedule"
+// bySchedule is who wanted the runs of the schedule, as the audit log tells it.
+const bySchedule = "schedule"
 
-// Run reconciles at the times that timing gives, in a mode, and takes up what operators asked for, until ctx ends. Several processes share
-// the turns: a time counts from the newest run of the schedule, whoever did it.
+// Run reconciles at the times that timing gives, in a mode, and takes up what operators asked for, until ctx ends. Turns are counted from
+// the last one, whichever process made it: of several processes one does a turn, and what was missed while none ran is made up for.
 func (w *Worker) Run(ctx context.Context, timing Timing, mode Mode) {
-	counted := w.newestTurn(ctx)
-	due := timing.Next(counted)
+	last := w.newestTurn(ctx, time.Now())
+	due := timing.Next(last)
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,26 +34,24 @@ func (w *Worker) Run(ctx context.Context, timing Timing, mode Mode) {
 		if due.IsZero() || time.Now().Before(due) {
 			continue
 		}
-		newest := w.newestTurn(ctx)
-		if !newest.After(counted) { // else another process had this turn
-			w.turn(ctx, Request{Mode: mode, RequestedBy: scheduled})
-			newest = time.Now()
+		if newest := w.newestTurn(ctx, last); newest.After(last) { // another process has done it
+			last, due = newest, timing.Next(newest)
+			continue
 		}
-		counted = newest
-		due = timing.Next(counted)
+		w.turn(ctx, Request{Mode: mode, RequestedBy: bySchedule})
 	}
 }
 
-// newestTurn is when the newest run of the schedule began; now, where there was none, or nobody knows.
-func (w *Worker) newestTurn(ctx context.Context) time.Time {
-	newest, err := w.Store.NewestRun(ctx, scheduled)
+// newestTurn is when the schedule's newest run began; otherwise where there was none, or nobody can tell.
+func (w *Worker) newestTurn(ctx context.Context, otherwise time.Time) time.Time {
+	last, err := w.Store.NewestRun(ctx, bySchedule)
 	if err != nil && ctx.Err() == nil {
 		w.Logger.ErrorContext(ctx, "the newest reconciliation was not found", "error", err)
 	}
-	if newest.IsZero() {
-		return time.Now()
+	if err != nil || last.IsZero() {
+		return otherwise
 	}
-	return newest
+	return last
 }
 
 // requested is what an operator asked for.
@@ -76,13 +72,12 @@ func (w *Worker) requested(ctx context.Context) (Request, bool) {
 func (w *Worker) turn(ctx context.Context, request Request) {
 	result, err := w.Once(ctx, request, func(Run) {})
 	run := result.Run
-	_, unlisted := errors.AsType[*providers.ListError](err)
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrBusy):
-		w.Logger.InfoContext(ctx, "another process reconciles at this moment")
+		w.Logger.DebugContext(ctx, "another process reconciles at this moment; the turn waits for its end")
 	case err != nil:
-		w.Logger.ErrorContext(ctx, "reconciliation failed", "run_id", run.ID, "unlisted", unlisted, "error", err)
+		w.Logger.ErrorContext(ctx, "reconciliation failed", "run_id", run.ID, "error", err)
 	default:
 		w.Logger.InfoContext(ctx, "reconciled", "run_id", run.ID, "mode", run.Mode, "payments", run.Totals.Payments,
 			"transactions", run.Totals.Transactions, "opened", run.Totals.Opened, "seen_again", run.Totals.SeenAgain,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"paysaga/providers"
 	"paysaga/reconcile/statement"
 )
 
@@ -101,8 +102,7 @@ const (
 // Once does one run, tells progress after each batch, and gives what it came to, also where it failed on the way. A run that an earlier
 // process left goes on where that stood.
 //
-// Errors: ErrBusy, ErrLeaseLost, ErrReadBefore, *ExceedsError; of a provider that cannot be listed its *providers.ListError, after all
-// the others were looked at.
+// Errors: ErrBusy, ErrLeaseLost, ErrReadBefore, *ExceedsError; *UnlistedError, after all that could be listed was looked at.
 func (w *Worker) Once(ctx context.Context, request Request, progress func(Run)) (Result, error) {
 	began := time.Now()
 	run, err := w.begin(ctx, request)
@@ -126,7 +126,7 @@ type once struct {
 	progress func(Run)
 	result   Result
 	now      time.Time // when it began, by the database's clock
-	failed   []error   // of providers that could not be listed
+	unlisted UnlistedError
 }
 
 func (w *Worker) begin(ctx context.Context, request Request) (Run, error) {
@@ -200,7 +200,7 @@ func (o *once) stages(ctx context.Context) error {
 		case StageRepair:
 			err = o.repair(ctx)
 		default:
-			return errors.Join(o.failed...)
+			return o.unlisted.orNil()
 		}
 		if err != nil {
 			return err
@@ -225,9 +225,9 @@ func (o *once) save(ctx context.Context) error {
 // handBackTimeout is for one short write.
 const handBackTimeout = 5 * time.Second
 
-// end writes how a run ended. One that was ended from outside is left as it stands, for the next one to go on with.
+// end writes how a run ended, and the day's summary. One that was ended from outside is left as it stands, for the next one to go on with.
 func (o *once) end(ctx context.Context, err error) {
-	var exceeds *ExceedsError
+	_, exceeds := errors.AsType[*ExceedsError](err)
 	switch {
 	case errors.Is(err, ErrLeaseLost):
 		return
@@ -241,10 +241,10 @@ func (o *once) end(ctx context.Context, err error) {
 		return
 	case err == nil:
 		o.run.State = RunDone
-	case errors.As(err, &exceeds):
-		o.run.State, o.run.Reason = RunStopped, err.Error()
+	case exceeds:
+		o.run.State, o.run.Reason = RunStopped, reasonOf(err)
 	default:
-		o.run.State, o.run.Reason = RunFailed, err.Error()
+		o.run.State, o.run.Reason = RunFailed, reasonOf(err)
 	}
 	o.run.Stage = StageEnd
 	if err := o.Store.SaveRun(ctx, o.run, o.Lease); err != nil {
@@ -254,6 +254,17 @@ func (o *once) end(ctx context.Context, err error) {
 		o.Logger.ErrorContext(ctx, "the day's summary was not written", "error", err)
 	}
 	o.progress(o.run)
+}
+
+// reasonOf is why a run ended otherwise than well, as operators are told: nothing of what other layers say beyond their codes.
+func reasonOf(err error) string {
+	if exceeds, ok := errors.AsType[*ExceedsError](err); ok {
+		return exceeds.Error()
+	}
+	if unlisted, ok := errors.AsType[*UnlistedError](err); ok {
+		return unlisted.Error()
+	}
+	return "It failed on the way; the log of its process says at what."
 }
 
 // scope is what the run is about.
@@ -357,4 +368,28 @@ func (e *ExceedsError) Error() string {
 		sentences[i] = exceeded.Sentence()
 	}
 	return "the limit of money for a run: " + strings.Join(sentences, "; ")
+}
+
+// UnlistedError tells which providers could not be listed, and why.
+type UnlistedError struct{ Providers []Unlisted }
+
+// Unlisted is a provider that could not be listed.
+type Unlisted struct {
+	Provider string
+	Why      *providers.ListError
+}
+
+func (e *UnlistedError) Error() string {
+	sentences := make([]string, len(e.Providers))
+	for i, unlisted := range e.Providers {
+		sentences[i] = unlisted.Provider + ": " + unlisted.Why.Error()
+	}
+	return strings.Join(sentences, "; ")
+}
+
+func (e *UnlistedError) orNil() error {
+	if len(e.Providers) == 0 {
+		return nil
+	}
+	return e
 }

@@ -234,6 +234,18 @@ func (b *bundle) wantRequested(when string, want uuid.UUID) {
 	}
 }
 
+func TestNewestRun(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.end(b.reconcile())
+	running := b.reconcile()
+	for by, want := range map[string]time.Time{running.RequestedBy: running.CreatedAt, "somebody else": {}} {
+		if last, err := b.store.NewestRun(b.ctx, by); err != nil || !last.Equal(want) {
+			t.Errorf("the newest run by %s: %s, %v; want %s", by, last, err, want)
+		}
+	}
+}
+
 func TestListRuns(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -1,0 +1,203 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/providers"
+	"paysaga/reconcile"
+)
+
+// quietStore has nothing that differs. Its clock is the process's.
+type quietStore struct {
+	reconcile.Store
+
+	mu        sync.Mutex
+	runs      []reconcile.Run // as they were saved last
+	held      bool
+	summaries int
+	scopeErr  error // of the payments that are to be compared
+}
+
+func (s *quietStore) Now(context.Context) (time.Time, error) { return time.Now(), nil }
+
+func (s *quietStore) NextRequested(context.Context) (reconcile.Run, bool, error) {
+	return reconcile.Run{}, false, nil
+}
+
+func (s *quietStore) NewestRun(_ context.Context, requestedBy string) (last time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, run := range s.runs {
+		if run.RequestedBy == requestedBy {
+			last = run.CreatedAt
+		}
+	}
+	return last, nil
+}
+
+func (s *quietStore) BeginRun(_ context.Context, run reconcile.Run, _ time.Duration) (reconcile.Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held {
+		return reconcile.Run{}, reconcile.ErrBusy
+	}
+	run.ID, run.CreatedAt, s.held = uuid.New(), time.Now(), true
+	s.runs = append(s.runs, run)
+	return run, nil
+}
+
+func (s *quietStore) SaveRun(_ context.Context, run reconcile.Run, _ time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[len(s.runs)-1], s.held = run, run.State == reconcile.RunRunning
+	return nil
+}
+
+func (s *quietStore) RenewRun(context.Context, reconcile.Run, time.Duration) error { return nil }
+
+func (s *quietStore) Coverage(context.Context, string) (reconcile.Coverage, error) {
+	return reconcile.Coverage{}, nil
+}
+
+func (s *quietStore) PutTransactions(context.Context, reconcile.Run, string, time.Time, []providers.Transaction) error {
+	return nil
+}
+
+func (s *quietStore) Cover(context.Context, reconcile.Run, string, reconcile.Coverage) error {
+	return nil
+}
+
+func (s *quietStore) NextPairs(context.Context, reconcile.Scope, reconcile.Place, int) ([]reconcile.Pair, error) {
+	return nil, s.scopeErr
+}
+
+func (s *quietStore) NextUnclaimed(context.Context, reconcile.Scope, reconcile.Provided, int) ([]reconcile.Unclaimed, error) {
+	return nil, nil
+}
+
+func (s *quietStore) NextRepairs(context.Context, reconcile.Run, uuid.UUID, int) ([]reconcile.Open, error) {
+	return nil, nil
+}
+
+func (s *quietStore) PutSummary(context.Context) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.summaries++
+	return 1, nil
+}
+
+// slowSource has nothing, and takes its time to say so, or refuses.
+type slowSource struct {
+	takes  time.Duration
+	refuse string
+}
+
+func (slowSource) ListLimits() providers.ListLimits { return providers.ListLimits{} }
+
+func (s slowSource) List(context.Context, providers.ListRequest) (providers.ListPage, error) {
+	<-time.After(s.takes) // by the bubble's clock
+	if s.refuse != "" {
+		return providers.ListPage{}, &providers.ListError{Code: s.refuse, Refused: true}
+	}
+	return providers.ListPage{}, nil
+}
+
+type noRepairs struct{ reconcile.Repairer }
+
+type anyLimit struct{}
+
+func (anyLimit) In(string) int64 { return 1 << 40 }
+
+func newWorker(t *testing.T, store reconcile.Store, sources map[string]reconcile.Source) *reconcile.Worker {
+	t.Helper()
+	worker, err := reconcile.New(reconcile.Config{
+		Store: store, Sources: sources, Repairs: noRepairs{},
+		Rules:  reconcile.Rules{PerFinding: anyLimit{}, PerRun: anyLimit{}, PerDuplicate: anyLimit{}},
+		Policy: reconcile.DefaultPolicy(), Lookback: time.Hour, Lease: time.Minute, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worker
+}
+
+// everyHour is due an hour after another time, and late by what is its own.
+type everyHour struct{ late time.Duration }
+
+func (e everyHour) Next(after time.Time) time.Time { return after.Add(time.Hour + e.late) }
+
+// Of several processes one does a turn; a process that begins again goes on with the turns of before.
+func TestTurnsOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &quietStore{}
+		sources := map[string]reconcile.Source{"fake": slowSource{takes: time.Minute}}
+		serve := func(late, until time.Duration) {
+			ctx, stop := context.WithTimeout(t.Context(), until)
+			defer stop()
+			newWorker(t, store, sources).Run(ctx, everyHour{late}, reconcile.ModePlan)
+		}
+		const period = 10*time.Hour + 30*time.Minute // no turn is near its end
+		var processes sync.WaitGroup
+		processes.Go(func() { serve(0, period) })
+		processes.Go(func() { serve(20*time.Second, period) })
+		processes.Go(func() {
+			for range 20 { // it never lives for an hour
+				serve(3*time.Minute, 29*time.Minute)
+			}
+		})
+		processes.Wait()
+		if len(store.runs) != 10 {
+			t.Errorf("%d runs in ten hours, want 10", len(store.runs))
+		}
+		for range 20 {
+			serve(0, 29*time.Minute)
+		}
+		if len(store.runs) != 20 {
+			t.Errorf("%d runs in twenty hours, want 20: a process that begins again puts them off", len(store.runs))
+		}
+	})
+}
+
+// A run writes the day's summary, however it ended. One that did not end well says why, without what other layers say; its error says all.
+func TestEndsOfRuns(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("relation sagas: connection to 192.0.2.1 refused")
+	for name, test := range map[string]struct {
+		refuse   string
+		scopeErr error
+		state    reconcile.RunState
+		reason   string
+		err      string
+	}{
+		"well": {state: reconcile.RunDone},
+		"unlisted": {
+			refuse: "no_permission", state: reconcile.RunFailed, reason: "fake: list is not readable: no_permission", err: "no_permission",
+		},
+		"broken": {
+			scopeErr: broken, state: reconcile.RunFailed, reason: "It failed on the way; the log of its process says at what.", err: broken.Error(),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &quietStore{scopeErr: test.scopeErr}
+			worker := newWorker(t, store, map[string]reconcile.Source{"fake": slowSource{refuse: test.refuse}})
+			result, err := worker.Once(t.Context(), reconcile.Request{Mode: reconcile.ModePlan, RequestedBy: "a test"}, func(reconcile.Run) {})
+			if run := result.Run; run.State != test.state || run.Reason != test.reason || store.summaries != 1 {
+				t.Errorf("%s, %q, %d summaries; want %s, %q, 1", run.State, run.Reason, store.summaries, test.state, test.reason)
+			}
+			if (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("error %v, want %q", err, test.err)
+			}
+		})
+	}
+}
