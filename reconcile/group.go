@@ -202,6 +202,12 @@ func (g *group) isOf(charge Charge) bool {
 	return charge.Reference != "" && slices.Contains(g.ids, charge.Reference)
 }
 
+// isSettledBy tells that a line of a settlement file is about this payment.
+func (g *group) isSettledBy(line Settlement) bool {
+	ids := slices.ContainsFunc([]string{line.Payment, line.Reference}, func(id string) bool { return id != "" && slices.Contains(g.ids, id) })
+	return g.provider == line.Provider && (ids || line.Key != "" && slices.Contains(g.keys, line.Key))
+}
+
 // returned is what was given back of it.
 func (g *group) returned() int64 {
 	var sum int64

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"paysaga/providers"
+	"paysaga/reconcile/statement"
 	"paysaga/saga"
 )
 
@@ -52,6 +53,7 @@ func (m *matcher) known() *group {
 // ownPayment compares the order with its own payment.
 func (m *matcher) ownPayment(g *group) {
 	if m.isOlder(g) {
+		m.settledAfterAll(g)
 		return
 	}
 	switch m.payment.State {
@@ -102,6 +104,27 @@ func (m *matcher) rolledBack(g *group) {
 		finding.Repair = RepairReview
 	}
 	m.add(finding)
+}
+
+// settledAfterAll: what an order that came to nothing is settled for since is a person's, however long ago the provider told of its payment
+// otherwise: that it was given back may stand in a file that was not read.
+func (m *matcher) settledAfterAll(g *group) {
+	p := m.payment
+	givenBack := m.givesBack(saga.StepDone) || p.Captured > 0 && p.Captured == p.Refunded
+	if p.State != saga.RolledBack || givenBack || !g.live() {
+		return
+	}
+	for _, line := range m.pair.Settled {
+		if line.Kind == statement.LineCharge && line.Gross > 0 && g.isSettledBy(line) && line.BookedAt.After(p.UpdatedAt.Add(m.Policy.Grace)) {
+			finding := m.about(g, Finding{
+				Kind: StatusMismatch, Severity: Critical, AtStake: line.customers(), Repair: RepairReview,
+				Detail: "The order came to nothing, and its payment was settled since.",
+			})
+			finding.There = line.facts()
+			m.add(finding)
+			return
+		}
+	}
 }
 
 // givesBack tells that the order has a refund to undo it in a status.

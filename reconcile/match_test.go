@@ -178,12 +178,17 @@ func TestEveryKindIsFound(t *testing.T) {
 		"charging, paid there": {of(waiting(saga.StepUnknown), func(p *Pair) {
 			p.There, p.Payment.State, p.Payment.Charges[0].Reference = paid().There, saga.Charging, ""
 		}), StatusMismatch, RepairComplete, 1200},
-		"waits, declined there":      {of(waiting(saga.StepPending), func(p *Pair) { p.There[0].Status = providers.Declined }), StatusMismatch, RepairResume, 1200},
-		"held, captured there":       {of(holding(), func(p *Pair) { p.There = paid().There }), StatusMismatch, RepairComplete, 1200},
-		"held, let go there":         {of(holding(), func(p *Pair) { p.There[0].Status = providers.Canceled }), AuthorizationExpired, RepairLetGo, 1200},
-		"rolled back, paid there":    {of(rolledBack(saga.StepUndone), func(p *Pair) { p.There = paid().There }), StatusMismatch, RepairUndo, 1200},
-		"rolled back, held there":    {of(rolledBack(saga.StepUndone), func(p *Pair) { p.There = holding().There }), StatusMismatch, RepairUndo, 1200},
-		"rolled back, settled":       {of(rolledBack(saga.StepUndone), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)} }), StatusMismatch, RepairReview, 1200},
+		"waits, declined there":   {of(waiting(saga.StepPending), func(p *Pair) { p.There[0].Status = providers.Declined }), StatusMismatch, RepairResume, 1200},
+		"held, captured there":    {of(holding(), func(p *Pair) { p.There = paid().There }), StatusMismatch, RepairComplete, 1200},
+		"held, let go there":      {of(holding(), func(p *Pair) { p.There[0].Status = providers.Canceled }), AuthorizationExpired, RepairLetGo, 1200},
+		"rolled back, paid there": {of(rolledBack(saga.StepUndone), func(p *Pair) { p.There = paid().There }), StatusMismatch, RepairUndo, 1200},
+		"rolled back, held there": {of(rolledBack(saga.StepUndone), func(p *Pair) { p.There = holding().There }), StatusMismatch, RepairUndo, 1200},
+		"rolled back, settled":    {of(rolledBack(saga.StepUndone), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)} }), StatusMismatch, RepairReview, 1200},
+		"rolled back, settled since": {of(rolledBack(saga.StepFailed), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].ToldAt = noon // before it was rolled back
+			p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)}
+		}), StatusMismatch, RepairReview, 1200},
 		"taken twice":                {of(paid(), func(p *Pair) { p.There = append(p.There, payment("pi_2", chargeKey, providers.Succeeded, 1200)) }), DuplicateCharge, RepairRefundDuplicate, 1200},
 		"held twice":                 {of(paid(), func(p *Pair) { p.There = append(p.There, payment("pi_2", chargeKey, providers.Authorized, 1200)) }), DuplicateCharge, RepairReview, 1200},
 		"refunded there":             {of(paid(), func(p *Pair) { p.There = append(p.There, refundThere("re_9", "", 500)) }), RefundedAtProvider, RepairRecordRefund, 500},
