@@ -38,10 +38,9 @@ func (s *Stage) setDatabaseClock() {
 func (s *Stage) Clear() {
 	s.Helper()
 	s.Exec(`DO $$ DECLARE t text; BEGIN
-		FOREACH t IN ARRAY ARRAY['settlement_lines', 'settlement_files', 'provider_transactions', 'provider_coverage',
+		FOREACH t IN ARRAY ARRAY['settlement_lines', 'reconciliation_runs', 'settlement_files', 'provider_transactions', 'provider_coverage',
 			'reconciliation_unclaimed', 'reconciliation_scope', 'webhook_events', 'outbox_events', 'findings', 'refunds',
-			'idempotency_keys', 'idempotency_answers', 'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock',
-			'reconciliation_runs']
+			'idempotency_keys', 'idempotency_answers', 'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock']
 		LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
 	END $$`) // TRUNCATE takes a tenth of a second
 	s.Exec(`UPDATE reconciliation_lease SET locked_until = '-infinity', run_id = NULL, scope_of = NULL, unclaimed_of = NULL`)

@@ -1,6 +1,9 @@
 package stage
 
 import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"paysaga/reconcile"
@@ -23,6 +26,24 @@ const reconcileLookback = 365 * 24 * time.Hour
 
 // Reconcile compares the database with the providers, and mends what the rules allow.
 func (v *Server) Reconcile(mode reconcile.Mode, rules reconcile.Rules) reconcile.Result {
+	return v.once(rules, reconcile.Request{Mode: mode, RequestedBy: "stage"})
+}
+
+// ReconcileStatement holds what a provider has settled by now against the database, by its settlement file.
+func (v *Server) ReconcileStatement(mode reconcile.Mode, rules reconcile.Rules, provider string) reconcile.Result {
+	s := v.stage
+	s.Helper()
+	answer := httptest.NewRecorder()
+	s.Sandbox.ServeHTTP(answer, httptest.NewRequestWithContext(s.Context(), http.MethodGet, "/_sandbox/settlement/"+provider, http.NoBody))
+	if answer.Code != http.StatusOK {
+		s.Fatalf("%s settles nothing: %d", provider, answer.Code)
+	}
+	return v.once(rules, reconcile.Request{
+		Mode: mode, RequestedBy: "stage", Statement: &reconcile.File{Name: provider + ".csv", Content: bytes.NewReader(answer.Body.Bytes())},
+	})
+}
+
+func (v *Server) once(rules reconcile.Rules, request reconcile.Request) reconcile.Result {
 	s := v.stage
 	s.Helper()
 	sources, announcing := map[string]reconcile.Source{}, []string{}
@@ -39,7 +60,7 @@ func (v *Server) Reconcile(mode reconcile.Mode, rules reconcile.Rules) reconcile
 		Logger: s.logger,
 	})
 	s.Must(err)
-	result, err := worker.Once(s.Context(), reconcile.Request{Mode: mode, RequestedBy: "stage"}, func(reconcile.Run) {})
+	result, err := worker.Once(s.Context(), request, func(reconcile.Run) {})
 	s.Must(err)
 	return result
 }

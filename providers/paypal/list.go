@@ -54,8 +54,11 @@ func (a *Adapter) List(ctx context.Context, request providers.ListRequest) (prov
 	}
 	// PayPal tells whole seconds and may compare finer ones: what is asked for is a little more, and what was told decides.
 	from, until := request.From.Truncate(time.Second), request.Until.Add(time.Second).Truncate(time.Second)
-	if now := a.now(); until.After(now) && now.After(from) {
-		until = now
+	if now, asked := a.now(), request.Until.Truncate(time.Second); until.After(now) { // no more than what was asked for, but all of that
+		until = asked
+		if now.After(asked) {
+			until = now
+		}
 	}
 	answered, err := a.client.transactions(ctx, from, until, at.page)
 	if err != nil {
