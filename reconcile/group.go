@@ -18,13 +18,14 @@ type group struct {
 	status   providers.OutcomeKind
 	currency string
 	taken    int64 // minor units, as all that follow
-	held     int64
+	held     int64 // before anything was taken of it
 	asked    int64 // while nothing is taken or held
 	given    int64 // as the payment itself tells it; -1 where it does not
 	refunds  []Told
 	at       time.Time
 	toldAt   time.Time // the earliest of what makes it up
 	listed   bool      // by a list or a notice, not by a settlement file alone
+	unlisted bool      // by nothing: only a refund of it is told
 }
 
 // groups gathers what is told of a pair by payment. What a settlement file alone tells of counts as taken, or as given back: money moved.
@@ -50,19 +51,34 @@ func groups(pair Pair) []*group {
 		case g == nil:
 			all = append(all, settledGroup(line))
 		case !g.listed:
-			g.taken += line.customers().Amount
+			g.taken = plus(g.taken, line.customers().Amount)
 		}
 	}
-	for _, told := range append(slices.Clone(pair.There), settledRefunds(pair)...) {
-		g := find(all, told.Provider, told.Payment)
-		if g == nil {
-			g = onlyOf(all, told.Provider) // of a capture whose payment has another id
-		}
-		if told.Kind == providers.TransactionRefund && g != nil {
+	for _, told := range toldRefunds(pair) {
+		if g := paidBack(all, told); g != nil {
 			g.refunds = append(g.refunds, told)
+		} else if told.Payment != "" && !bears(all, told.Provider) { // its payment is older than all that was listed
+			all = append(all, &group{
+				provider: told.Provider, id: told.Payment, ids: []string{told.Payment}, given: -1, refunds: []Told{told}, at: told.At,
+				toldAt: told.ToldAt, unlisted: true,
+			})
 		}
 	}
 	return sorted(all)
+}
+
+// toldRefunds are all refunds that a provider tells of, in lists, notices and settlement files.
+func toldRefunds(pair Pair) []Told {
+	refunds := slices.DeleteFunc(slices.Clone(pair.There), func(told Told) bool { return told.Kind != providers.TransactionRefund })
+	return append(refunds, settledRefunds(pair)...)
+}
+
+// paidBack is the payment that a refund gives back: the provider's only one where the refund names a capture of which nothing is told.
+func paidBack(all []*group, told Told) *group {
+	if g := find(all, told.Provider, told.Payment); g != nil {
+		return g
+	}
+	return onlyOf(all, told.Provider)
 }
 
 // find finds a provider's payment by any of its ids.
@@ -80,6 +96,11 @@ func knows(all []*group, line Settlement) bool {
 	return slices.ContainsFunc(all, func(g *group) bool {
 		return g.listed && g.provider == line.Provider && line.Key != "" && slices.Contains(g.keys, line.Key)
 	})
+}
+
+// bears tells that a provider told of any payment.
+func bears(all []*group, provider string) bool {
+	return slices.ContainsFunc(all, func(g *group) bool { return g.provider == provider && !g.unlisted })
 }
 
 // onlyOf is a provider's one payment in a pair.
@@ -110,13 +131,13 @@ func (g *group) add(told Told) {
 	}
 	g.currency = told.Money.Currency
 	if told.Refunded >= 0 {
-		g.given = max(g.given, 0) + told.Refunded
+		g.given = plus(max(g.given, 0), told.Refunded)
 	}
 	switch told.Status {
 	case providers.Succeeded:
-		g.taken += told.Money.Amount
+		g.taken = plus(g.taken, told.Money.Amount)
 	case providers.Authorized:
-		g.held += told.Money.Amount
+		g.held = max(g.held, told.Money.Amount) // one that is held again is held once
 	default:
 		g.asked = told.Money.Amount
 	}
@@ -167,26 +188,36 @@ func (s Settlement) customers() providers.Money {
 	return money
 }
 
-// settledRefunds are the refunds that only settlement files tell of.
+// settledRefunds are the refunds that only settlement files tell of. One that was booked back came to nothing.
 func settledRefunds(pair Pair) []Told {
 	var refunds []Told
+	var booked []int64 // of each, by all of its lines
 	for _, line := range pair.Settled {
-		if line.Kind != statement.LineRefund {
+		if line.Kind != statement.LineRefund || slices.ContainsFunc(pair.There, line.isRefund) {
 			continue
 		}
-		known := slices.ContainsFunc(pair.There, func(told Told) bool {
-			return told.Kind == providers.TransactionRefund && told.Provider == line.Provider &&
-				(told.Reference == line.Reference && line.Reference != "" || told.Key != "" && told.Key == line.Key)
-		})
-		if known {
+		if same := slices.IndexFunc(refunds, line.isRefund); same >= 0 {
+			booked[same] = plus(booked[same], line.Gross)
 			continue
 		}
+		booked = append(booked, line.Gross)
 		refunds = append(refunds, Told{Provider: line.Provider, ToldAt: line.BookedAt, Transaction: providers.Transaction{
 			Kind: providers.TransactionRefund, Reference: line.Reference, Payment: line.Payment, Key: line.Key, Status: providers.Succeeded,
 			Money: line.customers(), Refunded: -1, At: line.BookedAt,
 		}})
 	}
+	for i, gross := range booked {
+		if gross >= 0 {
+			refunds[i].Status = providers.Canceled
+		}
+	}
 	return refunds
+}
+
+// isRefund tells that a line books a refund.
+func (s Settlement) isRefund(told Told) bool {
+	return told.Kind == providers.TransactionRefund && told.Provider == s.Provider &&
+		(told.Reference == s.Reference && s.Reference != "" || told.Key != "" && told.Key == s.Key)
 }
 
 // isOf tells that a payment is that of a charge of ours: by a key of ours that it bears, or else by its id.
@@ -213,17 +244,20 @@ func (g *group) returned() int64 {
 	var sum int64
 	for _, refund := range g.refunds {
 		if refund.Status == providers.Succeeded || refund.Status == providers.Processing {
-			sum += refund.Money.Amount
+			sum = plus(sum, refund.Money.Amount)
 		}
 	}
 	return max(sum, g.given)
 }
 
 // kept is what the provider has taken and not given back.
-func (g *group) kept() int64 { return max(0, g.taken-g.returned()) }
+func (g *group) kept() int64 { return max(0, g.taken-max(0, g.returned())) }
+
+// holds is what the provider holds beside what it has taken: some tell of a hold as it began.
+func (g *group) holds() int64 { return max(0, g.held-max(0, g.taken)) }
 
 // live tells that the provider keeps or holds money.
-func (g *group) live() bool { return g.kept() > 0 || g.held > 0 }
+func (g *group) live() bool { return g.kept() > 0 || g.holds() > 0 }
 
 // settledStatus tells that the provider has decided.
 func (g *group) settledStatus() bool {

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"paysaga/providers"
@@ -74,18 +76,39 @@ func cmpFacts(told, usual Facts) Facts {
 
 // join adds another of the same kind. Where their repairs differ, only a person can tell.
 func (f *Finding) join(other Finding) {
-	if f.AtStake.Currency == other.AtStake.Currency {
-		f.AtStake.Amount += other.AtStake.Amount
-	}
-	if f.Repair != other.Repair {
+	switch {
+	case f.AtStake.Currency == other.AtStake.Currency:
+		f.AtStake.Amount = plus(f.AtStake.Amount, other.AtStake.Amount)
+	case movesMoney(f.Repair): // limits are held against one sum
 		f.Repair = RepairReview
 	}
-	f.There.References = append(slices.Clip(f.There.References), other.There.References...)
+	switch {
+	case f.Repair == RepairNone:
+		f.Repair = other.Repair
+	case other.Repair != RepairNone && f.Repair != other.Repair:
+		f.Repair = RepairReview
+	}
+	f.There.References = append(f.There.References, other.There.References...)
 	f.Refunds = append(f.Refunds, other.Refunds...)
 	f.Others = append(f.Others, other.Others...)
 	f.Events = append(f.Events, other.Events...)
-	if f.Detail != other.Detail {
+	if !strings.Contains(f.Detail, other.Detail) && len(f.Detail)+len(other.Detail) < mostDetail {
 		f.Detail += " " + other.Detail
+	}
+}
+
+// mostDetail is how much of what is wrong a person reads, in bytes.
+const mostDetail = 1000
+
+// plus adds amounts. What no integer holds is as large, or as small, as can be: a limit holds it back.
+func plus(a, b int64) int64 {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
 	}
 }
 
@@ -235,7 +258,7 @@ func (m *matcher) about(g *group, f Finding) Finding {
 	f.Provider, f.Reference = g.provider, g.id
 	f.There = g.facts()
 	if f.AtStake == (providers.Money{}) {
-		f.AtStake = providers.Money{Amount: max(g.kept(), g.held), Currency: g.currency}
+		f.AtStake = providers.Money{Amount: max(g.kept(), g.holds()), Currency: g.currency}
 	}
 	return f
 }

@@ -2,8 +2,10 @@ package reconcile
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -47,7 +49,19 @@ func (m *matcher) known() *group {
 			best = g
 		}
 	}
+	if best == nil && len(m.payment.Charges) == 1 {
+		return m.onlyRefunded(charge)
+	}
 	return best
+}
+
+// onlyRefunded is the payment of an order that was charged once, where nothing is told of it but a refund: that bears its own id at the
+// provider, and need not name the payment as the charge does.
+func (m *matcher) onlyRefunded(charge *Charge) *group {
+	if g := onlyOf(m.there, charge.Provider); g != nil && g.unlisted {
+		return g
+	}
+	return nil
 }
 
 // ownPayment compares the order with its own payment.
@@ -77,7 +91,7 @@ func (m *matcher) completed(g *group) {
 		}))
 	case g.status == providers.Succeeded && g.taken != m.payment.Captured:
 		m.add(m.about(g, Finding{
-			Kind: AmountMismatch, Severity: Critical, AtStake: m.money(abs(g.taken - m.payment.Captured)), Repair: RepairReview,
+			Kind: AmountMismatch, Severity: Critical, AtStake: m.money(abs(plus(g.taken, -m.payment.Captured))), Repair: RepairReview,
 			Detail: fmt.Sprintf("%s are captured here, %s at the provider.", m.money(m.payment.Captured), m.money(g.taken)),
 		}))
 	case g.status == providers.Canceled && g.returned() > 0 && g.returned() == m.payment.Refunded: // a list may call it so
@@ -221,11 +235,20 @@ func (m *matcher) other(g, known *group) {
 	if charge := m.chargeOf(g); known == nil && charge != nil && charge.Attempt != m.newest().Attempt && !ended {
 		return // an earlier attempt is looked at when the order has ended
 	}
-	if ended && g.listed && g.held == 0 && g.kept() == g.taken {
+	if ended && g.listed && g.holds() == 0 && g.kept() == g.taken && g.currency == m.payment.Money.Currency && m.isBeside(known) {
 		finding.Repair = RepairRefundDuplicate
 		finding.Others = []saga.OtherPayment{{Provider: g.provider, Reference: g.id, Key: g.keyOf(m.payment.OrderID), Amount: g.taken}}
 	}
 	m.add(finding)
+}
+
+// isBeside tells that another payment is not the order's only money: the order came to nothing, or its own payment has all that was
+// captured. Where some of that was given back, it can have been given back for the other one.
+func (m *matcher) isBeside(own *group) bool {
+	if m.payment.State == saga.RolledBack {
+		return true
+	}
+	return own != nil && own.status == providers.Succeeded && own.currency == m.payment.Money.Currency && own.kept() >= m.payment.Captured
 }
 
 // missing: money that is taken or held here is there, if everything of that time was listed.
@@ -235,8 +258,8 @@ func (m *matcher) missing() {
 	if charge == nil || m.payment.State != saga.Completed && !held {
 		return
 	}
-	coverage, listed := m.Coverage[charge.Provider]
-	if !listed || !coverage.Covers(charge.StartedAt) || !coverage.Covers(m.payment.UpdatedAt) && !coverage.Covers(charge.SettledAt) {
+	coverage := m.Coverage[charge.Provider]
+	if !m.covered(coverage, charge.StartedAt) || !m.covered(coverage, m.payment.UpdatedAt) && !m.covered(coverage, charge.SettledAt) {
 		return
 	}
 	m.add(Finding{
@@ -247,8 +270,18 @@ func (m *matcher) missing() {
 	})
 }
 
+// covered tells that what began here at a time was listed, if it is there: the provider's clock can be ahead or behind a little.
+func (m *matcher) covered(listed Coverage, at time.Time) bool {
+	return listed.Covers(at.Add(-m.Policy.Grace)) && listed.Covers(at.Add(m.Policy.Grace))
+}
+
 func (g *group) hasID(id string) bool {
 	return slices.Contains(g.ids, id)
 }
 
-func abs(n int64) int64 { return max(n, -n) }
+func abs(n int64) int64 {
+	if n == math.MinInt64 {
+		return math.MaxInt64
+	}
+	return max(n, -n)
+}

@@ -12,15 +12,17 @@ import (
 // refunds holds what was given back here against what the provider gave back, both ways.
 func (m *matcher) refunds() {
 	seen := make(map[int]bool)
-	if g := m.known(); g != nil { // what was given back of another payment is no refund of the order
-		for _, told := range g.refunds {
-			i := m.refundOf(told)
-			if i < 0 {
-				m.unasked(g, told)
-				continue
-			}
+	for _, told := range toldRefunds(m.pair) {
+		if i := m.refundOf(told); i >= 0 {
 			seen[i] = true
-			m.bothRefunds(g, m.payment.Refunds[i], told)
+			m.bothRefunds(m.payment.Refunds[i], told)
+		}
+	}
+	if own := m.known(); own != nil { // what was given back of another payment is no refund of the order
+		for _, told := range own.refunds {
+			if m.refundOf(told) < 0 {
+				m.unasked(own, told)
+			}
 		}
 	}
 	for i, refund := range m.payment.Refunds {
@@ -56,7 +58,7 @@ func (m *matcher) unasked(g *group, told Told) {
 		Detail: "The provider gave money back that nobody here asked for.",
 	})
 	finding.Reference, finding.There.References = told.Reference, []string{told.Reference}
-	fits := told.Money.Currency == p.Money.Currency && p.Refunded+p.Refunding+told.Money.Amount <= p.Captured
+	fits := told.Money.Currency == p.Money.Currency && plus(p.Refunded+p.Refunding, told.Money.Amount) <= p.Captured
 	if p.State == saga.Completed && fits && told.Reference != "" && !m.refundIsOpen() {
 		finding.Repair = RepairRecordRefund
 		finding.Refunds = []saga.FoundRefund{{Reference: told.Reference, Key: told.Key, Amount: told.Money.Amount, At: told.At}}
@@ -80,7 +82,7 @@ func (m *matcher) refundIsOpen() bool {
 }
 
 // bothRefunds compares a refund that both sides know.
-func (m *matcher) bothRefunds(g *group, refund Refund, told Told) {
+func (m *matcher) bothRefunds(refund Refund, told Told) {
 	if refund.Busy || refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt) {
 		return
 	}
@@ -89,8 +91,7 @@ func (m *matcher) bothRefunds(g *group, refund Refund, told Told) {
 		return
 	}
 	finding.SagaKey, finding.AtStake, finding.Here = refund.SagaKey, m.money(refund.Amount), m.hereOf(refund)
-	finding = m.about(g, finding)
-	finding.Reference = told.Reference
+	finding.Provider, finding.Reference = told.Provider, told.Reference
 	finding.There = Facts{
 		Source: sourceList, Status: string(told.Status), Amount: told.Money.Amount, Currency: told.Money.Currency,
 		References: []string{told.Reference}, At: told.At,
@@ -136,8 +137,8 @@ func (m *matcher) refundMoneyDiffers(refund Refund, told Told) Finding {
 
 // missingRefund: what was given back here was given back there, if everything of that time was listed.
 func (m *matcher) missingRefund(refund Refund) {
-	coverage, listed := m.Coverage[refund.Provider]
-	covered := listed && coverage.Covers(refund.StartedAt) && coverage.Covers(refund.SettledAt) && coverage.Covers(refund.UpdatedAt)
+	coverage := m.Coverage[refund.Provider]
+	covered := m.covered(coverage, refund.StartedAt) && m.covered(coverage, refund.SettledAt) && m.covered(coverage, refund.UpdatedAt)
 	if refund.Status != saga.StepDone || refund.Busy || !covered {
 		return
 	}

@@ -20,7 +20,7 @@ func (m *matcher) settled() {
 				charges = append(charges, line)
 			}
 		case statement.LineChargeback:
-			disputed += line.Gross
+			disputed = plus(disputed, line.Gross)
 			m.chargeback(line, disputed)
 		case statement.LineRefund: // as a refund that the provider lists
 		default:
@@ -60,12 +60,12 @@ func (m *matcher) settledCharges(charges []Settlement) {
 			}
 			return
 		}
-		sum += money.Amount
+		sum = plus(sum, money.Amount)
 	}
 	if sum == p.Captured || sum < p.Captured && p.Capture == saga.CaptureManual {
 		return
 	}
-	finding.Kind, finding.AtStake = AmountMismatch, m.money(abs(sum-p.Captured))
+	finding.Kind, finding.AtStake = AmountMismatch, m.money(abs(plus(sum, -p.Captured)))
 	finding.Detail = fmt.Sprintf("%s are captured here, %s are settled.", m.money(p.Captured), m.money(sum))
 	finding.There.Captured = sum
 	m.add(finding)
@@ -94,7 +94,7 @@ func (m *matcher) netAndFee(line Settlement) {
 	if line.Net != line.Gross-line.Fee {
 		m.add(Finding{
 			Kind: NetMismatch, Severity: High, Provider: line.Provider, Reference: line.reference(),
-			AtStake: providers.Money{Amount: abs(line.Gross - line.Fee - line.Net), Currency: line.Currency}, There: line.facts(),
+			AtStake: providers.Money{Amount: abs(plus(plus(line.Gross, -line.Fee), -line.Net)), Currency: line.Currency}, There: line.facts(),
 			Detail: "A settled net is not its gross less its fee.",
 		})
 	}
@@ -105,7 +105,7 @@ func (m *matcher) netAndFee(line Settlement) {
 		if same && told.Fee != line.Fee {
 			m.add(Finding{
 				Kind: FeeMismatch, Severity: High, Provider: line.Provider, Reference: line.reference(),
-				AtStake: providers.Money{Amount: abs(told.Fee - line.Fee), Currency: line.Currency}, There: line.facts(),
+				AtStake: providers.Money{Amount: abs(plus(told.Fee, -line.Fee)), Currency: line.Currency}, There: line.facts(),
 				Detail: fmt.Sprintf("The provider told a fee of %s and settled %s.",
 					providers.Money{Amount: told.Fee, Currency: line.Currency}, providers.Money{Amount: line.Fee, Currency: line.Currency}),
 			})

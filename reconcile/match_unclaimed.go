@@ -22,7 +22,7 @@ func MatchUnclaimed(u Unclaimed, policy Policy) (Finding, bool) {
 			continue
 		}
 		live = true
-		finding.AtStake = add(finding.AtStake, providers.Money{Amount: max(g.kept(), g.held), Currency: g.currency})
+		finding.AtStake = add(finding.AtStake, providers.Money{Amount: max(g.kept(), g.holds()), Currency: g.currency})
 		finding.There = g.facts()
 	}
 	switch {
@@ -40,7 +40,7 @@ func MatchUnclaimed(u Unclaimed, policy Policy) (Finding, bool) {
 
 func add(a, b providers.Money) providers.Money {
 	if a.Currency == "" || a.Currency == b.Currency {
-		return providers.Money{Amount: a.Amount + b.Amount, Currency: b.Currency}
+		return providers.Money{Amount: plus(a.Amount, b.Amount), Currency: b.Currency}
 	}
 	return a
 }

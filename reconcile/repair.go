@@ -144,7 +144,7 @@ func (o *once) again(ctx context.Context, pair Pair, wanted Finding) (Finding, b
 
 // moved is what the run would have moved with an amount more.
 func (o *once) moved(money providers.Money) int64 {
-	return o.run.Totals.Moved[money.Currency] + money.Amount
+	return plus(o.run.Totals.Moved[money.Currency], money.Amount)
 }
 
 func (o *once) count(repair Repair, money providers.Money) {
@@ -154,7 +154,7 @@ func (o *once) count(repair Repair, money providers.Money) {
 	if o.run.Totals.Moved == nil {
 		o.run.Totals.Moved = make(map[string]int64)
 	}
-	o.run.Totals.Moved[money.Currency] += money.Amount
+	o.run.Totals.Moved[money.Currency] = o.moved(money)
 }
 
 func (o *once) note(ctx context.Context, repair Repair, finding Finding, err error) {

@@ -84,11 +84,11 @@ func (p *Plan) Add(f Finding, verdict Verdict) {
 	}
 	sum.Findings++
 	if f.AtStake.Currency != "" {
-		sum.AtStake[f.AtStake.Currency] += f.AtStake.Amount
+		sum.AtStake[f.AtStake.Currency] = plus(sum.AtStake[f.AtStake.Currency], f.AtStake.Amount)
 	}
 	p.Repairs[verdict.Repair] = sum
 	if movesMoney(verdict.Repair) {
-		p.Money[f.AtStake.Currency] += f.AtStake.Amount
+		p.Money[f.AtStake.Currency] = plus(p.Money[f.AtStake.Currency], f.AtStake.Amount)
 	}
 }
 
