@@ -88,6 +88,7 @@ CREATE TABLE provider_transactions (
 );
 CREATE INDEX provider_transactions_of_payment ON provider_transactions (provider, payment) WHERE payment <> '';
 CREATE INDEX provider_transactions_of_saga ON provider_transactions (named_saga) WHERE named_saga IS NOT NULL;
+CREATE INDEX provider_transactions_by_time ON provider_transactions (provider, made_at);
 CREATE INDEX provider_transactions_of_run ON provider_transactions (run_id);
 
 CREATE TABLE settlement_files (

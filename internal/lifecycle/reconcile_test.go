@@ -88,17 +88,18 @@ func (s *schedule) damage(provider string) {
 			WHERE event_id = (SELECT min(event_id) FROM webhook_events WHERE status = 'applied')`)
 	default:
 		amount := rapid.SampledFrom([]int64{0, 500, 2000}).Draw(s.t, "amount")
-		s.plant(map[string]any{"kind": kind, "provider": provider, "amount": amount, "currency": "EUR"})
+		plant(s.t, s.flow, map[string]any{"kind": kind, "provider": provider, "amount": amount, "currency": "EUR"})
 	}
 }
 
 // plant has the sandbox change what it has; it refuses what does not fit.
-func (s *schedule) plant(what map[string]any) {
+func plant(t stage.Reporter, f *flow, what map[string]any) {
+	t.Helper()
 	body, err := json.Marshal(what)
-	s.Must(err)
+	f.Must(err)
 	answer := httptest.NewRecorder()
-	s.Sandbox.ServeHTTP(answer, httptest.NewRequestWithContext(s.Context(), http.MethodPost, "/_sandbox/divergence", bytes.NewReader(body)))
-	s.t.Logf("  %d", answer.Code)
+	f.Sandbox.ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), http.MethodPost, "/_sandbox/divergence", bytes.NewReader(body)))
+	t.Logf("  %d", answer.Code)
 }
 
 // reconcile runs until nothing changes any more, with the workers beside it, and holds the end against what must be.
@@ -195,5 +196,27 @@ func TestResumedIsRepaired(t *testing.T) {
 	f.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
 	if got := fmt.Sprint(f.Lines(`SELECT kind || ' ' || resolution FROM findings`)); got != "[saga_without_end repaired]" {
 		t.Errorf("the findings are %s", got)
+	}
+}
+
+// A payment that the provider had listed before, and lists no more, is missing.
+func TestForgottenAfterItWasListed(t *testing.T) {
+	t.Parallel()
+	for _, provider := range []string{stage.Stripe, stage.PayPal} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, sandbox.Options{})
+			f := h.newFlow(stage.TwoCups(provider, stage.Pays))
+			f.want(f.Place(), http.StatusCreated)
+			f.Pass(4 * time.Hour)
+			if result := f.Server.Reconcile(reconcile.ModePlan, stage.Allowed()); len(result.Open) > 0 {
+				t.Fatalf("found %+v", result.Open)
+			}
+			plant(t, f, map[string]any{"kind": "payment_lost", "provider": provider})
+			result := f.Server.Reconcile(reconcile.ModePlan, stage.Allowed())
+			if len(result.Open) != 1 || result.Open[0].Kind != reconcile.MissingAtProvider {
+				t.Errorf("found %+v", result.Open)
+			}
+		})
 	}
 }

@@ -24,7 +24,8 @@ func (s *Store) Coverage(ctx context.Context, provider string) (covered reconcil
 	return covered, nil
 }
 
-// Cover joins a time that was listed to its end to the coverage so far, or puts it in its place. Errors: reconcile.ErrLeaseLost.
+// Cover joins a time that was listed to its end to the coverage so far, or puts it in its place. What was told of that time before, and was
+// not told again, is forgotten: the provider has it no more. Errors: reconcile.ErrLeaseLost.
 func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, listed reconcile.Coverage) error {
 	if !listed.From.Before(listed.Until) {
 		return nil
@@ -37,6 +38,8 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 			covered_from = CASE WHEN c.covered_from <= $3 AND $2 <= c.covered_until THEN LEAST(c.covered_from, $2) ELSE $2 END,
 			covered_until = CASE WHEN c.covered_from <= $3 AND $2 <= c.covered_until THEN GREATEST(c.covered_until, $3) ELSE $3 END`,
 		provider, listed.From, listed.Until)
+	batch.Queue(`DELETE FROM provider_transactions WHERE provider = $1 AND made_at >= $2 AND made_at < $3 AND run_id <> $4`,
+		provider, listed.From, listed.Until, run.ID)
 	if err := s.send(ctx, batch); err != nil {
 		return fmt.Errorf("note coverage: %w", err)
 	}
