@@ -35,10 +35,11 @@ func providedOf(cursor string) Provided {
 // listPlace is where the reading of the providers' lists stands.
 type listPlace struct {
 	Provider string    `json:"provider"`
-	From     time.Time `json:"from"`           // of the time that is being listed
-	Until    time.Time `json:"until"`          // its end
-	Goal     time.Time `json:"goal"`           // where this provider's listing ends
-	Page     string    `json:"page,omitempty"` // the provider's own cursor
+	From     time.Time `json:"from"`            // of the time that is being listed
+	Until    time.Time `json:"until"`           // its end
+	Goal     time.Time `json:"goal"`            // where this provider's listing ends
+	Page     string    `json:"page,omitempty"`  // the provider's own cursor
+	Pages    int       `json:"pages,omitempty"` // that were read of this time
 }
 
 func (p listPlace) String() string {

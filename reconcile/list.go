@@ -14,6 +14,8 @@ const (
 	shortestSpan = time.Minute
 	// mostTries bounds how often one page is asked for.
 	mostTries = 5
+	// mostPages bounds the pages of one time, with fifty payments each at least: a list without an end would keep the run from ending.
+	mostPages = 1_000_000
 	// longestWait bounds how long a provider may have the run wait.
 	longestWait = time.Minute
 )
@@ -93,10 +95,11 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 		switch code := listCode(err); {
 		case code == providers.CodeListTooLong && place.Until.Sub(place.From) > shortestSpan:
 			place.Until, place.Page = place.From.Add(place.Until.Sub(place.From)/2), "" //nolint:mnd // a half
+			place.Pages = 0
 			continue
 		case code == providers.CodeListChanged && changed < mostTries: // what was read of it stays, and is read once more
 			changed++
-			place.Page = ""
+			place.Page, place.Pages = "", 0
 			continue
 		case code == providers.CodeListBehind: // this time is not covered then, and the next run lists it
 			o.Logger.WarnContext(ctx, "a provider's list is behind", "provider", place.Provider, "from", place.From)
@@ -115,6 +118,9 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 func (o *once) keepPage(
 	ctx context.Context, place listPlace, page providers.ListPage, askedAt time.Time, limits providers.ListLimits,
 ) (listPlace, error) {
+	if place.Pages++; page.Next != "" && (page.Next == place.Page || place.Pages >= mostPages) {
+		return place, &providers.ListError{Code: codeListEndless, Refused: true}
+	}
 	if err := o.Store.PutTransactions(ctx, o.run, place.Provider, askedAt, page.Transactions); err != nil {
 		return place, err
 	}
@@ -125,11 +131,14 @@ func (o *once) keepPage(
 			return place, err
 		}
 		place.From = place.Until
-		place.Until = place.span(limits, place.From)
+		place.Until, place.Pages = place.span(limits, place.From), 0
 	}
 	o.run.Cursor = place.String()
 	return place, o.save(ctx)
 }
+
+// codeListEndless: the list leads to the page that it gave, or has more pages than any house has payments.
+const codeListEndless = "list_endless"
 
 // notAgain are the codes of lists that asking for the same page once more does not help.
 var notAgain = []string{providers.CodeListTooLong, providers.CodeListChanged, providers.CodeListBehind}

@@ -111,6 +111,24 @@ func (s slowSource) List(context.Context, providers.ListRequest) (providers.List
 	return providers.ListPage{}, nil
 }
 
+// endlessSource leads back to the page that it gave.
+type endlessSource struct{ slowSource }
+
+func (endlessSource) List(context.Context, providers.ListRequest) (providers.ListPage, error) {
+	return providers.ListPage{Next: "again"}, nil
+}
+
+// A list without an end does not keep a run from ending.
+func TestEndlessList(t *testing.T) {
+	t.Parallel()
+	store := &quietStore{}
+	worker := newWorker(t, store, map[string]reconcile.Source{"fake": endlessSource{}})
+	result, err := worker.Once(t.Context(), reconcile.Request{Mode: reconcile.ModePlan, RequestedBy: "a test"}, func(reconcile.Run) {})
+	if result.Run.State != reconcile.RunFailed || err == nil || !strings.Contains(err.Error(), "list_endless") {
+		t.Errorf("%s, %v", result.Run.State, err)
+	}
+}
+
 type noRepairs struct{ reconcile.Repairer }
 
 type anyLimit struct{}

@@ -140,6 +140,25 @@ func TestSumsStayLarge(t *testing.T) {
 	}
 }
 
+// A list of another account lacks every payment: not every order is stopped for that.
+func TestNotAllOrdersAreStopped(t *testing.T) {
+	t.Parallel()
+	pair := paid()
+	pair.There = nil
+	missing := onlyFinding(t, pair)
+	plan := Plan{}
+	for range mostReviews {
+		plan.Add(missing, Verdict{Repair: missing.Repair})
+	}
+	if plan.Check(limits{"EUR": 0}); len(plan.Exceeds) > 0 {
+		t.Errorf("exceeds %+v", plan.Exceeds)
+	}
+	plan.Add(missing, Verdict{Repair: missing.Repair})
+	if plan.Check(limits{"EUR": 0}); len(plan.Exceeds) != 1 || plan.Exceeds[0].Planned != mostReviews+1 {
+		t.Errorf("exceeds %+v", plan.Exceeds)
+	}
+}
+
 type limits map[string]int64
 
 func (l limits) In(currency string) int64 { return l[currency] }

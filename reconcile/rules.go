@@ -66,7 +66,7 @@ type Sum struct {
 	AtStake  map[string]int64 `json:"at_stake"`
 }
 
-// Exceeded is a currency in which a run would move more than its limit.
+// Exceeded is a currency in which a run would move more than its limit; without one, how many orders it would stop for people.
 type Exceeded struct {
 	Currency string `json:"currency"`
 	Planned  int64  `json:"planned"` // minor units
@@ -95,6 +95,9 @@ func (p *Plan) Add(f Finding, verdict Verdict) {
 // Check holds the plan's money against the limit of a run.
 func (p *Plan) Check(limit Limit) {
 	p.Exceeds = nil
+	if stopped := p.Repairs[RepairReview].Findings; stopped > mostReviews {
+		p.Exceeds = append(p.Exceeds, Exceeded{Planned: stopped, Limit: mostReviews})
+	}
 	for currency, planned := range p.Money {
 		if most := limit.In(currency); planned > most {
 			p.Exceeds = append(p.Exceeds, Exceeded{Currency: currency, Planned: planned, Limit: most})
@@ -108,8 +111,15 @@ func (p *Plan) Check(limit Limit) {
 	})
 }
 
+// mostReviews is how many orders a run stops for people. So many do not go wrong one by one: the list is another account's, the database
+// another day's.
+const mostReviews = 100
+
 // Sentence says by how much a run is exceeded.
 func (e Exceeded) Sentence() string {
+	if e.Currency == "" {
+		return fmt.Sprintf("the repairs would stop %d orders and refunds for people, and a run may stop %d", e.Planned, e.Limit)
+	}
 	return fmt.Sprintf("the repairs would move %s, and a run may move %s",
 		providers.Money{Amount: e.Planned, Currency: e.Currency}, providers.Money{Amount: e.Limit, Currency: e.Currency})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -190,10 +191,13 @@ func transactionOfRefund(refund *sdk.Refund) (listed providers.Transaction, code
 func listedMoney(amount int64, currency sdk.Currency) providers.Money {
 	money, err := fromStripe(amount, string(currency))
 	if err != nil {
-		return providers.Money{Currency: strings.ToUpper(string(currency))}
+		return providers.Money{Currency: currencyForm.FindString(strings.ToUpper(string(currency)))}
 	}
 	return money
 }
+
+// currencyForm is that of ISO 4217: what has another is told without one.
+var currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // feeOf is what Stripe keeps of a charge, in the currency of the account's balance.
 func feeOf(booked *sdk.BalanceTransaction) (fee int64, currency string) {

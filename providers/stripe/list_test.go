@@ -55,7 +55,10 @@ func TestListedPayments(t *testing.T) {
 		want providers.Transaction
 	}{
 		"paid, a part given back": {listedPayment, listed},
-		"all given back":          {listedAs(listedPayment, `"amount_refunded":1000`, `"amount_refunded":3998`), but(func(w *providers.Transaction) { w.Refunded = 3998 })},
+		"a currency that is none": {listedAs(listedPayment, `"succeeded","currency":"eur"`, "", `"currency":"eur","status"`, `"currency":"usdc","status"`), but(func(w *providers.Transaction) {
+			w.Money, w.Refunded = providers.Money{}, 0
+		})},
+		"all given back": {listedAs(listedPayment, `"amount_refunded":1000`, `"amount_refunded":3998`), but(func(w *providers.Transaction) { w.Refunded = 3998 })},
 		"a part captured, the rest let go": {
 			listedAs(listedPayment, `"amount_received":3998`, `"amount_received":1500`, `"amount_captured":3998`, `"amount_captured":1500`, `"amount_refunded":1000`, `"amount_refunded":2598`),
 			but(func(w *providers.Transaction) { w.Money.Amount, w.Refunded = 1500, 100 }),
