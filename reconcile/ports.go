@@ -60,7 +60,7 @@ type ToldStore interface {
 	// Coverage is the time of a provider that was listed without a gap; zero where none was.
 	Coverage(ctx context.Context, provider string) (Coverage, error)
 	// Cover notes that a time of a provider was listed to its end. What does not touch the coverage so far takes its place. What was told
-	// of that time before and this run did not come upon is forgotten.
+	// of that time before and this run did not come upon is forgotten, unless that is so much that the list is not to be believed.
 	Cover(ctx context.Context, run Run, provider string, listed Coverage) error
 	// PutTransactions keeps what a list told: the newest of each transaction, and that this run came upon it. askedAt is the database's time
 	// when the provider was asked.

@@ -100,7 +100,8 @@ func (o *once) mend(ctx context.Context, open Open) error {
 	if moved := o.moved(finding.AtStake); movesMoney(verdict.Repair) && moved > o.Rules.PerRun.In(finding.AtStake.Currency) {
 		return &ExceedsError{[]Exceeded{{Currency: finding.AtStake.Currency, Planned: moved, Limit: o.Rules.PerRun.In(finding.AtStake.Currency)}}}
 	}
-	if err := o.save(ctx); err != nil { // the lease is held until the repair is done
+	o.count(verdict.Repair, finding.AtStake, 1) // before: a run that is killed in between must not move more than it may
+	if err := o.save(ctx); err != nil {
 		return err
 	}
 	err = o.do(ctx, verdict.Repair, finding, pair.Payment.State)
@@ -114,9 +115,11 @@ func (o *once) mend(ctx context.Context, open Open) error {
 	if err != nil {
 		note = sentence(err)
 		o.run.Totals.Refused++
+		if isRefused(err) {
+			o.count(verdict.Repair, finding.AtStake, -1)
+		}
 	} else {
 		o.run.Totals.Repaired++
-		o.count(verdict.Repair, finding.AtStake)
 	}
 	return o.Store.PutRepair(ctx, o.run, open.ID, mended, note)
 }
@@ -147,14 +150,22 @@ func (o *once) moved(money providers.Money) int64 {
 	return plus(o.run.Totals.Moved[money.Currency], money.Amount)
 }
 
-func (o *once) count(repair Repair, money providers.Money) {
+// count counts money as moved, or not moved after all.
+func (o *once) count(repair Repair, money providers.Money, times int64) {
 	if !movesMoney(repair) {
 		return
 	}
 	if o.run.Totals.Moved == nil {
 		o.run.Totals.Moved = make(map[string]int64)
 	}
-	o.run.Totals.Moved[money.Currency] = o.moved(money)
+	o.run.Totals.Moved[money.Currency] = plus(o.run.Totals.Moved[money.Currency], times*money.Amount)
+}
+
+// isRefused tells that a repair was not begun.
+func isRefused(err error) bool {
+	_, refused := errors.AsType[*saga.RefusedError](err)
+	_, contradicted := errors.AsType[*contradictedError](err)
+	return refused || contradicted || errors.Is(err, saga.ErrInReview) || errors.Is(err, saga.ErrLeaseLost)
 }
 
 func (o *once) note(ctx context.Context, repair Repair, finding Finding, err error) {
@@ -220,7 +231,7 @@ func (o *once) do(ctx context.Context, repair Repair, f Finding, state saga.Stat
 // refundDuplicates gives back what was taken twice. What cannot be given back by rule is a person's.
 func (o *once) refundDuplicates(ctx context.Context, ref saga.Ref, f Finding) error {
 	err := each(f.Others, func(other saga.OtherPayment) error { return o.Repairs.RefundOther(ctx, ref, other) })
-	if refused, ok := errors.AsType[*saga.RefusedError](err); ok && refused.Reason != saga.RefusedBusy {
+	if refused, ok := errors.AsType[*saga.RefusedError](err); ok { // the order has ended: waiting would tell nobody more
 		if err := o.Repairs.Contradict(ctx, ref, string(f.Kind), f.Detail+" "+refused.Detail); err != nil {
 			return err
 		}

@@ -38,13 +38,21 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 			covered_from = CASE WHEN c.covered_from <= $3 AND $2 <= c.covered_until THEN LEAST(c.covered_from, $2) ELSE $2 END,
 			covered_until = CASE WHEN c.covered_from <= $3 AND $2 <= c.covered_until THEN GREATEST(c.covered_until, $3) ELSE $3 END`,
 		provider, listed.From, listed.Until)
-	batch.Queue(`DELETE FROM provider_transactions WHERE provider = $1 AND made_at >= $2 AND made_at < $3 AND run_id <> $4`,
-		provider, listed.From, listed.Until, run.ID)
+	batch.Queue(`
+		WITH known AS (SELECT count(*) AS n, count(*) FILTER (WHERE run_id = $4) AS again FROM provider_transactions
+			WHERE provider = $1 AND made_at >= $2 AND made_at < $3)
+		DELETE FROM provider_transactions USING known
+		WHERE provider = $1 AND made_at >= $2 AND made_at < $3 AND run_id <> $4 AND (known.n <= $5 OR known.again * 2 >= known.n)`,
+		provider, listed.From, listed.Until, run.ID, fewTransactions)
 	if err := s.send(ctx, batch); err != nil {
 		return fmt.Errorf("note coverage: %w", err)
 	}
 	return nil
 }
+
+// fewTransactions are forgotten whatever is told of them. Of more, a list that tells less than half of what it told before is rather another
+// account's, or an index's that is empty, than the truth.
+const fewTransactions = 20
 
 // keyLength is how long the saga's key is with which a sub-key of ours begins.
 const keyLength = 36

@@ -63,12 +63,13 @@ const theirLines = `
 	WITH own AS (SELECT o.place, o.own_key FROM unnest($1::int[], $2::uuid[]) AS o (place, own_key)),
 	known AS (` + knownReferences + `),
 	everything AS (
-		SELECT place, ` + lineOfColumns + ` FROM own JOIN settlement_lines ON named_saga = own_key
-		UNION SELECT place, ` + lineOfColumns + ` FROM known
+		SELECT place, file_id, ` + lineOfColumns + ` FROM own JOIN settlement_lines ON named_saga = own_key
+		UNION SELECT place, file_id, ` + lineOfColumns + ` FROM known
 			JOIN settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
-		UNION SELECT place, ` + lineOfColumns + ` FROM known
+		UNION SELECT place, file_id, ` + lineOfColumns + ` FROM known
 			JOIN settlement_lines ON provider = of_provider AND reference = of_reference AND reference <> '')
-	SELECT place, ` + lineOfColumns + ` FROM everything ORDER BY booked_at, id`
+	SELECT place, ` + lineOfColumns + ` FROM everything -- half a file tells half of it: a charge without what was taken off it again
+	WHERE file_id IN (SELECT f.id FROM settlement_files f WHERE f.state = 'read') ORDER BY booked_at, id`
 
 const theirNotices = `
 	WITH own AS (SELECT o.place, o.key, o.account_id FROM unnest($1::int[], $2::uuid[], $6::text[]) AS o (place, key, account_id)),

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,7 +20,7 @@ func (s *Store) OpenStatement(ctx context.Context, provider, name string, digest
 	var isRead bool
 	err = s.pool.QueryRow(ctx, `
 		INSERT INTO settlement_files AS f (provider, name, digest) VALUES ($1, $2, $3)
-		ON CONFLICT (provider, digest) DO UPDATE SET name = f.name RETURNING id, read_to, state = 'read'`, provider, name, digest[:],
+		ON CONFLICT (provider, digest) DO UPDATE SET name = f.name RETURNING id, read_to, state = 'read'`, provider, nameOfFile(name), digest[:],
 	).Scan(&id, &readTo, &isRead)
 	if err != nil {
 		return 0, 0, fmt.Errorf("open statement: %w", mapError(err))
@@ -27,6 +29,14 @@ func (s *Store) OpenStatement(ctx context.Context, provider, name string, digest
 		return id, readTo, reconcile.ErrReadBefore
 	}
 	return id, readTo, nil
+}
+
+// maxFileName is how much is kept of a file's name, in characters: its end.
+const maxFileName = 255
+
+func nameOfFile(name string) string {
+	letters := []rune(strings.ToValidUTF8(strings.ReplaceAll(filepath.Base(name), "\x00", ""), "�"))
+	return string(letters[max(0, len(letters)-maxFileName):])
 }
 
 // lineColumns gather lines column by column.
@@ -67,7 +77,9 @@ func (s *Store) PutLines(ctx context.Context, run reconcile.Run, provider string
 			original_amount, original_currency, payout, booked_at)
 		SELECT $1, $2, n.* FROM unnest($3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::uuid[], $10::bigint[],
 			$11::bigint[], $12::bigint[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::timestamptz[]) AS n
-		ON CONFLICT (provider, id) DO NOTHING`,
+		ON CONFLICT (provider, id) DO UPDATE SET file_id = EXCLUDED.file_id, number = EXCLUDED.number -- of a file that was never read to its end
+			WHERE settlement_lines.file_id <> EXCLUDED.file_id
+				AND (SELECT f.state FROM settlement_files f WHERE f.id = settlement_lines.file_id) = 'reading'`,
 		provider, run.StatementID, c.ids, c.numbers, c.kinds, c.payments, c.references, c.keys, c.named, c.gross, c.fees, c.net, c.currencies,
 		c.originalAmounts, c.originals, c.payouts, c.booked)
 	if err := s.send(ctx, batch); err != nil {

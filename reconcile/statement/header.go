@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -139,10 +140,8 @@ func (r row) raw(from column) string {
 // text is a reference that may be empty.
 func (r row) text(from column) (string, error) {
 	text := r.raw(from)
-	for at := range len(text) {
-		if text[at] < ' ' || text[at] == 0x7f {
-			return "", from.fail(errText)
-		}
+	if strings.ContainsFunc(text, func(letter rune) bool { return unicode.In(letter, unicode.Cc, unicode.Cf) }) { // a terminal may obey them
+		return "", from.fail(errText)
 	}
 	switch {
 	case len(text) > maxText:
