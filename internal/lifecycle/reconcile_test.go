@@ -220,3 +220,29 @@ func TestForgottenAfterItWasListed(t *testing.T) {
 		})
 	}
 }
+
+// What a person has decided to leave as it is is not found again, while it stays the same.
+func TestDecidedIsNotFoundAgain(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sandbox.Options{})
+	f := h.newFlow(stage.TwoCups(stage.Stripe, stage.Pays))
+	f.want(f.Place(), http.StatusCreated)
+	f.Pass(time.Hour)
+	plant(t, f, map[string]any{"kind": "amount_changed", "provider": stage.Stripe, "amount": 2000})
+	f.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
+	if state := f.Saga().State; state != saga.NeedsReview {
+		t.Fatalf("the order is %s", state)
+	}
+	f.want(f.Ask(stage.ToResolve, "decided", map[string]any{"resolution": "as_it_is", "reason": "The customer was told."}), http.StatusOK)
+	for range 2 {
+		f.Pass(time.Hour)
+		if result := f.Server.Reconcile(reconcile.ModeApply, stage.Allowed()); len(result.Open) > 0 || f.Saga().State != saga.Completed {
+			t.Fatalf("the order is %s; found %+v", f.Saga().State, result.Open)
+		}
+	}
+	plant(t, f, map[string]any{"kind": "amount_changed", "provider": stage.Stripe, "amount": 1000})
+	f.Pass(time.Hour)
+	if result := f.Server.Reconcile(reconcile.ModePlan, stage.Allowed()); len(result.Open) != 1 {
+		t.Errorf("another amount is found as %+v", result.Open)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"paysaga/reconcile"
+	"paysaga/saga"
 )
 
 // identity is what makes a finding the same one when it is found again.
@@ -89,20 +90,34 @@ func (s *Store) withoutResolved(ctx context.Context, found []reconcile.Finding) 
 	}
 	accepted := make(map[identity]reconcile.Kept, len(ended))
 	for _, kept := range ended {
-		if kept.Resolution == reconcile.ResolutionByPerson {
+		if byPerson(kept.Resolution) {
 			accepted[identityOf(&kept.Finding)] = kept
 		}
 	}
 	return slices.DeleteFunc(found, func(f reconcile.Finding) bool {
 		kept, ok := accepted[identityOf(&f)]
-		return ok && kept.AtStake == f.AtStake && sameFacts(kept.Here, f.Here) && sameFacts(kept.There, f.There)
+		return ok && kept.AtStake == f.AtStake && sameHere(kept.Here, f.Here) && sameThere(kept.There, f.There)
 	}), nil
 }
 
-func sameFacts(a, b reconcile.Facts) bool {
-	sameAt := a.At.Equal(b.At)
+// byPerson tells that a person ended a finding: by a word about it, or by a decision about its saga that leaves things as they are.
+func byPerson(resolution string) bool {
+	return !slices.Contains([]string{reconcile.ResolutionHealed, reconcile.ResolutionRepaired, string(saga.ResolveRetry)}, resolution)
+}
+
+// sameHere tells that our money is as it was. When it was so, and in which state, a decision itself changes.
+func sameHere(a, b reconcile.Facts) bool {
+	return a.Amount == b.Amount && a.Currency == b.Currency && a.Captured == b.Captured && a.Refunded == b.Refunded
+}
+
+// sameThere tells that the provider's money is what it was. A list and a settlement file tell of the same thing in other words, and by other
+// ids.
+func sameThere(a, b reconcile.Facts) bool {
+	if a.Source != b.Source {
+		return a.Currency == b.Currency
+	}
 	sameLists := slices.Equal(a.References, b.References) && slices.Equal(a.Keys, b.Keys)
-	return sameAt && sameLists && a.Status == b.Status && a.Amount == b.Amount && a.Currency == b.Currency && a.Captured == b.Captured &&
+	return sameLists && a.Status == b.Status && a.Amount == b.Amount && a.Currency == b.Currency && a.Captured == b.Captured &&
 		a.Refunded == b.Refunded && a.Fee == b.Fee && a.Net == b.Net
 }
 

@@ -51,6 +51,10 @@ func TestPairOfAPayment(t *testing.T) {
 	lines[2].Payment, lines[2].Key, lines[2].Original = "", chargeKey, providers.Money{Amount: 1400, Currency: "USD"}
 	lines[3].Payment = "pay_foreign"
 	b.must(b.store.PutLines(b.ctx, run, "fake", lines))
+	if pair, err := b.store.ReadPair(b.ctx, reconcile.Place{AccountID: account, OrderID: order.Key}); err != nil || len(pair.Settled) > 0 {
+		t.Errorf("half a file is told as %+v (%v)", pair.Settled, err)
+	}
+	b.must(b.store.CloseStatement(b.ctx, run, settlement.Report{Provider: "fake"}))
 
 	b.keepEvents(
 		providers.Notice{ID: "by_payment", About: providers.AboutCharge, Payment: "pay_1", At: noon},
