@@ -13,6 +13,19 @@ var payPalNamespace = uuid.MustParse("c1a30fd9-c88b-5f95-9c39-71d4028c6f04")
 // Every identifier that goes to a provider is a pure function of it, so that a retry can never make a new one.
 type SubKey string
 
+// SagaKey is the saga's key with which a sub-key begins. ok is false for what is no sub-key: providers tell of payments that others made.
+func (k SubKey) SagaKey() (key uuid.UUID, ok bool) {
+	const length = len("00000000-0000-0000-0000-000000000000")
+	if len(k) <= length+1 || k[length] != '_' {
+		return uuid.Nil, false
+	}
+	key, err := uuid.Parse(string(k[:length]))
+	if err != nil || key.String() != string(k[:length]) {
+		return uuid.Nil, false
+	}
+	return key, true
+}
+
 // StripeIdempotencyKey is the Idempotency-Key header for Stripe: the sub-key itself (Stripe takes up to 255 characters).
 func (k SubKey) StripeIdempotencyKey() string { return string(k) }
 

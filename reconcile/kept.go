@@ -64,7 +64,6 @@ type FindingFilter struct {
 	Kind      Kind
 	Severity  Severity
 	Provider  string
-	FoundBy   FoundBy
 	State     FindingState
 	Before    *saga.FindingPlace // only findings older than this one
 	Limit     int
@@ -77,9 +76,8 @@ type Note struct {
 	Until  time.Time // of what is to be ignored
 }
 
-// RunFilter narrows a list of runs, newest first. Empty fields do not narrow it.
+// RunFilter narrows a list of runs, newest first.
 type RunFilter struct {
-	State  RunState
 	Before *RunPlace // only runs older than this one
 	Limit  int
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"paysaga/providers"
 	"paysaga/saga"
 )
@@ -52,7 +54,7 @@ type matcher struct {
 // add notes a finding about the order's saga; one of the same kind is the same finding, about more.
 func (m *matcher) add(f Finding) {
 	f.AccountID, f.OrderID = m.payment.AccountID, m.payment.OrderID
-	if f.SagaKey == (Finding{}).SagaKey {
+	if f.SagaKey == uuid.Nil {
 		f.SagaKey = m.payment.OrderID
 	}
 	f.Here = cmpFacts(f.Here, m.here())

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"paysaga/providers"
 	"paysaga/saga"
 )
@@ -159,6 +157,3 @@ func (m *matcher) hereOf(refund Refund) Facts {
 	}
 	return facts
 }
-
-// none tells that no saga is known.
-func none(key uuid.UUID) bool { return key == uuid.Nil }

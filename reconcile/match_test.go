@@ -250,7 +250,7 @@ func onlyFinding(t *testing.T, pair Pair) Finding {
 		t.Fatalf("found %+v, and then %+v", found, again)
 	}
 	f := found[0]
-	if f.AccountID != "shop1" || f.OrderID != orderID || none(f.SagaKey) || f.Here.Source != sourceDatabase {
+	if f.AccountID != "shop1" || f.OrderID != orderID || f.SagaKey == uuid.Nil || f.Here.Source != sourceDatabase {
 		t.Errorf("it is about %+v", f)
 	}
 	return f

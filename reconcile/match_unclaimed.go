@@ -1,13 +1,16 @@
 package reconcile
 
 import (
-	"regexp"
+	"slices"
 
 	"paysaga/providers"
 )
 
-// ourKey is the form of a sub-key: a UUID and a step's name.
-var ourKey = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}_[a-z][a-z_]*(_\d+)?$`)
+// isOurs tells the sub-keys of sagas, whose keys are derived: UUIDs of version 5, as hardly anybody's else are.
+func isOurs(key providers.SubKey) bool {
+	sagaKey, ok := key.SagaKey()
+	return ok && sagaKey.Version() == 5
+}
 
 // MatchUnclaimed judges what a provider tells of and no order knows. What came to nothing is no finding.
 func MatchUnclaimed(u Unclaimed, policy Policy) (Finding, bool) {
@@ -15,9 +18,7 @@ func MatchUnclaimed(u Unclaimed, policy Policy) (Finding, bool) {
 	finding := Finding{Kind: MissingLocally, Severity: High, Provider: u.Provider, Reference: u.Reference}
 	live, ours := false, false
 	for _, g := range all {
-		for _, key := range g.keys {
-			ours = ours || ourKey.MatchString(string(key))
-		}
+		ours = ours || slices.ContainsFunc(g.keys, isOurs)
 		if !g.live() {
 			continue
 		}

@@ -40,12 +40,11 @@ func (o *once) repair(ctx context.Context) error {
 
 // plan sums up what is open.
 func (o *once) plan(ctx context.Context) error {
-	o.result.Plan, o.result.Open, o.result.Left = Plan{}, nil, make(map[string]Verdict)
+	o.result.Plan, o.result.Open = Plan{}, nil
 	err := o.eachOpen(ctx, "", func(open Open, verdict Verdict) error {
 		o.result.Plan.Add(open.Finding, verdict)
 		if len(o.result.Open) < mostShown {
 			o.result.Open = append(o.result.Open, open)
-			o.result.Left[open.ID.String()] = verdict
 		}
 		return nil
 	})
@@ -82,23 +81,23 @@ func (o *once) eachOpen(ctx context.Context, cursor string, do func(Open, Verdic
 // mend looks at the payment anew, and repairs what is still to be repaired. What a repair comes to is noted; only what keeps the run from
 // going on is an error.
 func (o *once) mend(ctx context.Context, open Open) error {
-	if none(open.OrderID) {
+	if open.OrderID == uuid.Nil {
 		return nil
 	}
 	pair, err := o.Store.ReadPair(ctx, Place{AccountID: open.AccountID, OrderID: open.OrderID})
 	if err != nil {
 		return err
 	}
-	finding, found := o.again(ctx, pair, open.Finding)
-	if !found { // it has moved on since
-		return nil
+	finding, found, err := o.again(ctx, pair, open.Finding)
+	if err != nil || !found { // else it has moved on since
+		return err
 	}
 	verdict := o.Rules.Judge(finding)
 	if verdict.Repair == RepairNone {
 		return o.Store.PutRepair(ctx, o.run, open.ID, false, verdict.Reason)
 	}
-	if moved := o.moved(finding.AtStake); movesMoney(verdict.Repair) && moved > o.Rules.PerRun.In(finding.AtStake.Currency) {
-		return &ExceedsError{[]Exceeded{{Currency: finding.AtStake.Currency, Planned: moved, Limit: o.Rules.PerRun.In(finding.AtStake.Currency)}}}
+	if err := o.within(verdict.Repair, finding.AtStake); err != nil {
+		return err
 	}
 	o.count(verdict.Repair, finding.AtStake, 1) // before: a run that is killed in between must not move more than it may
 	if err := o.save(ctx); err != nil {
@@ -125,29 +124,30 @@ func (o *once) mend(ctx context.Context, open Open) error {
 }
 
 // again finds a finding once more, as things stand now.
-func (o *once) again(ctx context.Context, pair Pair, wanted Finding) (Finding, bool) {
-	view := View{Coverage: make(map[string]Coverage), Policy: o.Policy}
+func (o *once) again(ctx context.Context, pair Pair, wanted Finding) (finding Finding, found bool, err error) {
 	now, err := o.Store.Now(ctx)
 	if err != nil {
-		return Finding{}, false
+		return Finding{}, false, err
 	}
-	view.Now = now
-	for provider := range o.Sources {
-		if view.Coverage[provider], err = o.Store.Coverage(ctx, provider); err != nil {
-			return Finding{}, false
-		}
+	view, err := o.view(ctx, now)
+	if err != nil {
+		return Finding{}, false, err
 	}
 	for _, finding := range Match(pair, view) {
 		if finding.Kind == wanted.Kind && finding.SagaKey == wanted.SagaKey {
-			return finding, true
+			return finding, true, nil
 		}
 	}
-	return Finding{}, false
+	return Finding{}, false, nil
 }
 
-// moved is what the run would have moved with an amount more.
-func (o *once) moved(money providers.Money) int64 {
-	return plus(o.run.Totals.Moved[money.Currency], money.Amount)
+// within holds what the run has moved, with a repair more, against its limit.
+func (o *once) within(repair Repair, money providers.Money) error {
+	moved, limit := plus(o.run.Totals.Moved[money.Currency], money.Amount), o.Rules.PerRun.In(money.Currency)
+	if movesMoney(repair) && moved > limit {
+		return &ExceedsError{[]Exceeded{{Currency: money.Currency, Planned: moved, Limit: limit}}}
+	}
+	return nil
 }
 
 // count counts money as moved, or not moved after all.

@@ -32,20 +32,29 @@ type Verdict struct {
 // Judge says what is to be done about a finding.
 func (r Rules) Judge(f Finding) Verdict {
 	repair, reason := f.Repair, ""
-	if repair == RepairRefundDuplicate && (f.AtStake.Amount > r.PerDuplicate.In(f.AtStake.Currency) || !slices.Contains(r.Repairs, repair)) {
-		repair = RepairReview
-		reason = fmt.Sprintf("A duplicate of %s is above the limit up to which one is given back without a person (%s).",
-			f.AtStake, inMajor(r.PerDuplicate, f.AtStake.Currency))
+	if repair == RepairRefundDuplicate {
+		switch {
+		case !slices.Contains(r.Repairs, repair):
+			repair, reason = RepairReview, notAllowed(repair)
+		case f.AtStake.Amount > r.PerDuplicate.In(f.AtStake.Currency):
+			repair = RepairReview
+			reason = fmt.Sprintf("A duplicate of %s is above the limit up to which one is given back without a person (%s).",
+				f.AtStake, inMajor(r.PerDuplicate, f.AtStake.Currency))
+		}
 	}
 	switch {
 	case repair == RepairNone:
 		return Verdict{Reason: "No rule mends this; a person decides."}
 	case !slices.Contains(r.Repairs, repair):
-		return Verdict{Reason: fmt.Sprintf("The repair %s is not among those that may be done without a person.", repair)}
+		return Verdict{Reason: notAllowed(repair)}
 	case movesMoney(repair) && f.AtStake.Amount > r.PerFinding.In(f.AtStake.Currency):
 		return Verdict{Reason: fmt.Sprintf("%s is above the limit for one finding (%s).", f.AtStake, inMajor(r.PerFinding, f.AtStake.Currency))}
 	}
 	return Verdict{Repair: repair, Reason: reason}
+}
+
+func notAllowed(repair Repair) string {
+	return fmt.Sprintf("The repair %s is not among those that may be done without a person.", repair)
 }
 
 func inMajor(limit Limit, currency string) string {

@@ -83,10 +83,9 @@ type File struct {
 // Result is what a run came to.
 type Result struct {
 	Run       Run
-	Plan      Plan               // of mode plan what would be done, of apply what was to be done
-	Statement *statement.Report  // of a settlement file
-	Open      []Open             // the first of the findings that the plan is about, for people
-	Left      map[string]Verdict // by finding id: what rules say of those
+	Plan      Plan              // of mode plan what would be done, of apply what was to be done
+	Statement *statement.Report // of a settlement file
+	Open      []Open            // the first of the findings that the plan is about, for people
 }
 
 // mostShown bounds Result.Open: who wants all of them asks for the findings.
@@ -283,15 +282,24 @@ func (o *once) scope() Scope {
 	}
 }
 
-// match compares our payments with what was read.
-func (o *once) match(ctx context.Context) error {
-	view := View{Coverage: make(map[string]Coverage), Now: o.now, Policy: o.Policy}
+// view is what is known at a time beside each payment.
+func (o *once) view(ctx context.Context, now time.Time) (View, error) {
+	view := View{Coverage: make(map[string]Coverage), Now: now, Policy: o.Policy}
 	for provider := range o.Sources {
 		coverage, err := o.Store.Coverage(ctx, provider)
 		if err != nil {
-			return err
+			return View{}, err
 		}
 		view.Coverage[provider] = coverage
+	}
+	return view, nil
+}
+
+// match compares our payments with what was read.
+func (o *once) match(ctx context.Context) error {
+	view, err := o.view(ctx, o.now)
+	if err != nil {
+		return err
 	}
 	for {
 		after, err := placeOf(o.run.Cursor)

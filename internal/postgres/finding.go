@@ -52,10 +52,9 @@ func (s *Store) ReadFindings(ctx context.Context, filter reconcile.FindingFilter
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+keptColumns+` FROM findings
 		WHERE ($1 = '' OR account_id = $1) AND ($2 = '' OR kind = $2) AND ($3 = '' OR severity = $3) AND ($4 = '' OR provider = $4)
-			AND ($5 = '' OR source = $5) AND ($6 = '' OR `+findingState+` = $6)
-			AND ($7::timestamptz IS NULL OR (created_at, id) < ($7, $8::uuid))
-		ORDER BY created_at DESC, id DESC LIMIT $9`,
-		filter.AccountID, filter.Kind, filter.Severity, filter.Provider, filter.FoundBy, filter.State, createdAt, id, filter.Limit)
+			AND ($5 = '' OR `+findingState+` = $5) AND ($6::timestamptz IS NULL OR (created_at, id) < ($6, $7::uuid))
+		ORDER BY created_at DESC, id DESC LIMIT $8`,
+		filter.AccountID, filter.Kind, filter.Severity, filter.Provider, filter.State, createdAt, id, filter.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("list findings: %w", mapError(err))
 	}

@@ -318,7 +318,6 @@ func TestFilterFindings(t *testing.T) {
 		"of a kind":     {reconcile.FindingFilter{Kind: reconcile.MissingLocally}, 1},
 		"severe":        {reconcile.FindingFilter{Severity: reconcile.Critical}, 1},
 		"at a provider": {reconcile.FindingFilter{Provider: "fake"}, 3},
-		"of a saga":     {reconcile.FindingFilter{FoundBy: reconcile.BySaga}, 1},
 		"resolved":      {reconcile.FindingFilter{State: reconcile.FindingResolved}, 0},
 		"open":          {reconcile.FindingFilter{State: reconcile.FindingOpen}, 3},
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,24 +53,20 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 // account's, or an index's that is empty, than the truth.
 const fewTransactions = 20
 
-// keyLength is how long the saga's key is with which a sub-key of ours begins.
-const keyLength = 36
-
 // namedSaga is the saga that a provider's copy of our identifiers names; nil where they are not ours.
 func namedSaga(key providers.SubKey, sagaKey string) *uuid.UUID {
-	named, step, isOurs := strings.Cut(string(key), "_")
-	if !isOurs || step == "" {
-		named = sagaKey
+	if id, ok := key.SagaKey(); ok {
+		return &id
 	}
-	if len(named) != keyLength {
-		return nil
-	}
-	id, err := uuid.Parse(named)
-	if err != nil {
+	id, err := uuid.Parse(sagaKey)
+	if err != nil || id.String() != sagaKey {
 		return nil
 	}
 	return &id
 }
+
+// namedBySubKey is what SubKey.SagaKey gives, of the column sub_key; NULL where that is not ours.
+const namedBySubKey = `CASE WHEN sub_key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_.' THEN left(sub_key, 36)::uuid END`
 
 // toldColumns gather transactions column by column.
 type toldColumns struct {
@@ -137,7 +132,7 @@ const noticed = `
 		SELECT e.about, e.sub_key, e.payment_reference AS payment, e.reference, e.occurred_at, e.received_at, e.event_id,
 			e.outcome ->> 'kind' AS kind, COALESCE(e.outcome ->> 'code', '') = '` + providers.CodeRefunded + `' AS gave_back,
 			COALESCE((e.outcome ->> 'amount')::bigint, 0) AS amount, COALESCE(e.outcome ->> 'currency', '') AS currency,
-			CASE WHEN e.sub_key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_' THEN left(e.sub_key, 36)::uuid END AS named_saga
+			` + namedBySubKey + ` AS named_saga
 		FROM webhook_events e
 		WHERE e.provider = $1 AND e.about <> 'other' AND e.received_at >= $2 AND e.received_at < $3
 			AND e.outcome ->> 'kind' IN ('succeeded', 'authorized', 'action_required', 'processing', 'declined', 'canceled')

@@ -266,8 +266,8 @@ func (s *Store) ListRuns(ctx context.Context, filter reconcile.RunFilter) ([]rec
 	}
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+runColumns+` FROM reconciliation_runs
-		WHERE ($1 = '' OR state = $1) AND ($2::timestamptz IS NULL OR (created_at, id) < ($2, $3::uuid))
-		ORDER BY created_at DESC, id DESC LIMIT $4`, filter.State, createdAt, id, filter.Limit)
+		WHERE $1::timestamptz IS NULL OR (created_at, id) < ($1, $2::uuid)
+		ORDER BY created_at DESC, id DESC LIMIT $3`, createdAt, id, filter.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("list reconciliations: %w", mapError(err))
 	}

@@ -21,8 +21,7 @@ const touchedSagas = `
 		SELECT provider, payment, reference, named_saga, sub_key FROM provider_transactions WHERE run_id = $1
 		UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM settlement_lines
 			WHERE file_id = (SELECT statement_id FROM reconciliation_runs WHERE id = $1)
-		UNION ALL SELECT provider, payment_reference, reference, CASE
-				WHEN sub_key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_' THEN left(sub_key, 36)::uuid END, sub_key
+		UNION ALL SELECT provider, payment_reference, reference, ` + namedBySubKey + `, sub_key
 			FROM webhook_events WHERE status IN ('waiting', 'parked') AND provider = ANY ($2) AND received_at < $6
 	), touched AS (
 		SELECT account_id, saga_key FROM saga_steps WHERE started_at >= $3 AND started_at < $4 AND provider = ANY ($2)

@@ -1,7 +1,6 @@
 package statement
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +109,9 @@ func (f *adyenFile) read(read row, emit func(Line)) error {
 		Payment: texts[0], Reference: texts[1], Key: providers.SubKey(texts[2]), Payout: texts[4], SagaKey: texts[6],
 	}
 	if line.SagaKey == "" {
-		line.SagaKey = sagaKeyIn(texts[2])
+		if key, ok := providers.SubKey(texts[2]).SagaKey(); ok {
+			line.SagaKey = key.String()
+		}
 	}
 	if line.Kind == LineRefund {
 		line.Key = providers.SubKey(texts[3]) // the other one is the payment's
@@ -310,19 +311,4 @@ func adyenKind(kind string) LineKind {
 		return known
 	}
 	return LineAdjustment
-}
-
-// ours is the form of our references: a saga's key, and the step.
-var ours = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})_`)
-
-// sagaKeyIn is the saga's key with which a sub-key begins; empty where it is none of ours.
-func sagaKeyIn(reference string) string {
-	const keyLength = 36
-	if len(reference) <= keyLength || reference[keyLength] != '_' {
-		return ""
-	}
-	if found := ours.FindStringSubmatch(reference); found != nil {
-		return found[1]
-	}
-	return ""
 }

@@ -38,12 +38,6 @@ type Reader struct {
 	err      error
 }
 
-// Provider is whose file it is: "stripe", "adyen" or "paypal".
-func (r *Reader) Provider() string { return r.provider }
-
-// Format is what kind of file it is, for people.
-func (r *Reader) Format() string { return r.name }
-
 // Next gives the next line, and io.EOF after the last one. Each line's number is higher than that of the one before. Rows that cannot be
 // read are passed over, and are in the Report. Any other error is the source's: the file was not read to its end.
 func (r *Reader) Next() (Line, error) {
