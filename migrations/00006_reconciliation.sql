@@ -197,7 +197,13 @@ ALTER TABLE refunds
     ADD COLUMN payment_reference text NOT NULL DEFAULT '' CONSTRAINT refunds_payment_reference CHECK (length(payment_reference) <= 255),
     ADD CONSTRAINT refunds_payment_whole CHECK ((payment_provider = '') = (payment_reference = ''));
 
+-- How often reconciliation brought an event again that had been given up.
+ALTER TABLE webhook_events
+    ADD COLUMN brought_again int NOT NULL DEFAULT 0 CONSTRAINT webhook_events_brought_again CHECK (brought_again >= 0);
+
 -- +goose Down
+
+ALTER TABLE webhook_events DROP COLUMN brought_again;
 
 -- A refund of another payment would be taken for one of its order's own.
 DELETE FROM findings f USING refunds r WHERE r.account_id = f.account_id AND r.id = f.saga_key AND r.payment_reference <> '';

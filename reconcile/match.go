@@ -181,12 +181,18 @@ func (m *matcher) ourNotices() {
 			Kind: WebhookNotApplied, Severity: High, Provider: notice.Provider, Reference: notice.ID, Events: []Notice{notice},
 			Detail: "An event of the provider waits in the inbox.", There: Facts{References: []string{notice.ID}, At: notice.ReceivedAt},
 		}
-		if notice.Parked {
+		switch {
+		case notice.Parked && notice.Again < mostBrought:
 			finding.Repair, finding.Detail = RepairApplyWebhook, "An event of the provider was given up after many tries."
+		case notice.Parked:
+			finding.Detail = "An event of the provider was brought again several times, and given up each time."
 		}
 		m.add(finding)
 	}
 }
+
+// mostBrought is how often an event that was given up is brought again by rule.
+const mostBrought = 3
 
 // isReviewed tells that the order, or a refund of it, waits for a person.
 func (m *matcher) isReviewed() bool {

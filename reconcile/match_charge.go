@@ -21,7 +21,7 @@ func (m *matcher) charges() {
 		switch {
 		case g == known:
 			m.ownPayment(g)
-		case g.live() && !m.isOlder(g):
+		case g.live() && (!g.listed || !m.isOlder(g)): // what is booked, whenever, moved
 			m.other(g, known)
 		}
 	}

@@ -209,8 +209,17 @@ func TestEveryKindIsFound(t *testing.T) {
 		"nobody drives its refund": {of(refunded(), func(p *Pair) { p.Payment.Refunds[0].DueAt = noon }), SagaWithoutEnd, RepairResume, 500},
 		"an event waits":           {of(paid(), func(p *Pair) { p.Notices = []Notice{{Provider: "stripe", ID: "evt_1", ReceivedAt: noon}} }), WebhookNotApplied, RepairNone, 0},
 		"an event was given up":    {of(paid(), func(p *Pair) { p.Notices = []Notice{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}} }), WebhookNotApplied, RepairApplyWebhook, 0},
-		"settled less":             {of(paid(), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1100, 30)} }), AmountMismatch, RepairReview, 100},
-		"settled more":             {of(paid(), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1300, 30)} }), AmountMismatch, RepairReview, 100},
+		"an event is given up for good": {of(paid(), func(p *Pair) {
+			p.Notices = []Notice{{Provider: "stripe", ID: "evt_1", Parked: true, Again: 3, ReceivedAt: noon}}
+		}), WebhookNotApplied, RepairNone, 0},
+		"settled twice": {of(paid(), func(p *Pair) {
+			p.Payment.UpdatedAt = noon.Add(2 * time.Hour)
+			p.There[0].ToldAt = noon.Add(150 * time.Minute)
+			p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30), settledLine(statement.LineCharge, 1200, 30)}
+			p.Settled[1].Payment, p.Settled[1].Reference, p.Settled[1].BookedAt = "pi_2", "ch_2", noon
+		}), DuplicateCharge, RepairReview, 1200},
+		"settled less": {of(paid(), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1100, 30)} }), AmountMismatch, RepairReview, 100},
+		"settled more": {of(paid(), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1300, 30)} }), AmountMismatch, RepairReview, 100},
 		"settled in another currency": {of(paid(), func(p *Pair) {
 			p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)}
 			p.Settled[0].Currency = "USD"

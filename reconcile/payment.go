@@ -90,6 +90,7 @@ type Notice struct {
 	Provider   string
 	ID         string
 	Parked     bool
+	Again      int // how often it was brought again after it had been given up
 	ReceivedAt time.Time
 }
 

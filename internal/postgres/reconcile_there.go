@@ -76,14 +76,14 @@ const theirNotices = `
 	known AS (` + knownReferences + `),
 	called AS (SELECT c.place, c.provider, c.sub_key FROM unnest($7::int[], $8::text[], $9::text[]) AS c (place, provider, sub_key)),
 	everything AS (
-		SELECT own.place, e.provider, e.event_id, e.status, e.received_at FROM own
+		SELECT own.place, e.provider, e.event_id, e.status, e.received_at, e.brought_again FROM own
 			JOIN webhook_events e ON e.account_id = own.account_id AND e.saga_key = own.key WHERE e.status IN ('waiting', 'parked')
-		UNION SELECT known.place, e.provider, e.event_id, e.status, e.received_at FROM known
+		UNION SELECT known.place, e.provider, e.event_id, e.status, e.received_at, e.brought_again FROM known
 			JOIN webhook_events e ON e.provider = known.of_provider AND e.payment_reference = known.of_reference
 			WHERE e.status IN ('waiting', 'parked')
-		UNION SELECT called.place, e.provider, e.event_id, e.status, e.received_at FROM called
+		UNION SELECT called.place, e.provider, e.event_id, e.status, e.received_at, e.brought_again FROM called
 			JOIN webhook_events e ON e.provider = called.provider AND e.sub_key = called.sub_key WHERE e.status IN ('waiting', 'parked'))
-	SELECT place, provider, event_id, status = 'parked', received_at FROM everything ORDER BY received_at, event_id`
+	SELECT place, provider, event_id, status = 'parked', received_at, brought_again FROM everything ORDER BY received_at, event_id`
 
 // readTheirs adds what the providers tell of a batch's payments.
 func (s *Store) readTheirs(ctx context.Context, b *pairBatch, accounts []string) error {
@@ -144,7 +144,7 @@ func (b *pairBatch) queueNotices(batch *pgx.Batch, accounts []string) {
 	batch.Queue(theirNotices, arguments...).Query(func(rows pgx.Rows) error {
 		var place int
 		var notice reconcile.Notice
-		_, err := pgx.ForEachRow(rows, []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt, &notice.Again}, func() error {
 			b.pairs[place].Notices = append(b.pairs[place].Notices, notice)
 			return nil
 		})

@@ -197,7 +197,7 @@ func (s *Store) BringAgain(ctx context.Context, provider, event string) error {
 	err := s.pool.QueryRow(ctx, `
 		WITH again AS (
 			UPDATE webhook_events SET status = 'waiting', next_attempt_at = now(), received_at = now(), attempts = 0, failures = 0,
-				last_error = ''
+				last_error = '', brought_again = brought_again + 1
 			WHERE provider = $1 AND event_id = $2 AND (status = 'parked' OR status = 'unmatched' AND about <> 'other')
 			RETURNING account_id
 		), audit AS (
