@@ -18,6 +18,9 @@ const lineBatch = 2000
 
 // beginStatement begins a run about a settlement file, whose content tells whether it was read before.
 func (w *Worker) beginStatement(ctx context.Context, run Run, file *File) (Run, error) {
+	if _, err := file.Content.Seek(0, io.SeekStart); err != nil {
+		return run, fmt.Errorf("read %s: %w", file.Name, err)
+	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, file.Content); err != nil {
 		return run, fmt.Errorf("read %s: %w", file.Name, err)

@@ -1,7 +1,12 @@
 package reconcile
 
 import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"strings"
 	"testing"
+	"time"
 
 	"paysaga/reconcile/statement"
 )
@@ -22,5 +27,40 @@ func TestMatchStatement(t *testing.T) {
 	}
 	if found, ok := matchStatement(statement.Report{Controls: report.Controls[2:]}); ok {
 		t.Errorf("found %+v", found)
+	}
+}
+
+// fileStore notes by which content it was asked for a file.
+type fileStore struct {
+	Store
+
+	digests [][32]byte
+}
+
+func (s *fileStore) OpenStatement(_ context.Context, _, _ string, digest [32]byte) (id int64, readTo int, err error) {
+	s.digests = append(s.digests, digest)
+	return int64(len(s.digests)), 0, nil
+}
+
+func (*fileStore) BeginRun(_ context.Context, run Run, _ time.Duration) (Run, error) { return run, nil }
+
+// A file is known by all of its content, wherever its reader stands: what was written to it just now stands at its end.
+func TestStatementIsKnownByItsContent(t *testing.T) {
+	t.Parallel()
+	store := &fileStore{}
+	worker := &Worker{Config{Store: store, Lease: time.Minute}}
+	for i, amount := range []string{"10.00", "43.00"} {
+		content := "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,reporting_category,source_id\n" +
+			"txn_1,2026-11-30 09:00:00,2026-12-02 00:00:00,eur," + amount + ",0.00," + amount + ",charge,ch_1\n"
+		reader := strings.NewReader(content)
+		if _, err := reader.Seek(0, io.SeekEnd); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := worker.beginStatement(t.Context(), Run{}, &File{Name: "-", Content: reader}); err != nil {
+			t.Fatal(err)
+		}
+		if want := sha256.Sum256([]byte(content)); store.digests[i] != want {
+			t.Errorf("file of %s: digest %x, want %x", amount, store.digests[i], want)
+		}
 	}
 }

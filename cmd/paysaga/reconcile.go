@@ -179,6 +179,10 @@ func openSeekable(in io.Reader, path string) (*os.File, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("keep standard input: %w", err)
+	}
 	return file, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -103,6 +104,19 @@ func checkNotes(t *testing.T, dir, finding string) {
 	noError(t, err)
 	_, err = openPool(t, url).Exec(t.Context(), `UPDATE findings SET ignored_until = now()`)
 	noError(t, err)
+}
+
+// Standard input is read from its beginning, as a file that is named.
+func TestStatementFromStandardInput(t *testing.T) {
+	t.Parallel()
+	file, err := openSeekable(strings.NewReader("one\ntwo\n"), "-")
+	noError(t, err)
+	defer file.Close()
+	content, err := io.ReadAll(file)
+	noError(t, err)
+	if string(content) != "one\ntwo\n" {
+		t.Errorf("read: %q", content)
+	}
 }
 
 // A wrong call is 1 here, as 2 says that findings are open.
