@@ -1218,11 +1218,11 @@ type ReconciliationRequest struct {
 	// Providers Which providers it is about; all that the server is set up for, unless it is said.
 	Providers []ProviderName `json:"providers,omitempty,omitzero"`
 
-	// Since From when on payments are compared; by itself from where the last run ended, less an overlap. What is open is looked at whenever
-	// it began.
+	// Since From when on payments are compared, a time gone by; by itself from where the last run ended, less an overlap. What is open is
+	// looked at whenever it began.
 	Since time.Time `json:"since,omitempty,omitzero"`
 
-	// Until Up to when; by itself, as far as the providers tell for sure.
+	// Until Up to when; by itself, and where that time is yet to come, as far as the providers tell for sure.
 	Until time.Time `json:"until,omitempty,omitzero"`
 }
 
@@ -1256,13 +1256,14 @@ type ReconciliationTotals struct {
 	// Healed Findings that are gone by themselves.
 	Healed int64 `json:"healed"`
 
-	// Repaired Findings that the run has mended.
+	// Repaired Repairs that were carried out, also those that only stopped an order for a person.
 	Repaired int64 `json:"repaired"`
 
 	// Refused Repairs that could not be carried out.
 	Refused int64 `json:"refused"`
 
-	// Moved The money of the repairs that were carried out, by currency, in minor units. Absent where there were none.
+	// Moved The money that repairs moved, or decided about in the books only (`complete`, `record_refund`), by currency, in minor units. Absent
+	// where there was none.
 	Moved map[string]int64 `json:"moved,omitempty,omitzero"`
 }
 

@@ -58,6 +58,11 @@ type Kept struct {
 	Reason     string       // in that person's words
 }
 
+// ResolvedWith tells that a person resolved it with these very words.
+func (k Kept) ResolvedWith(note Note) bool {
+	return k.Resolution == ResolutionByPerson && k.ResolvedBy == note.Actor && k.Reason == note.Reason
+}
+
 // FindingFilter narrows a list of findings, newest first. Empty fields do not narrow it.
 type FindingFilter struct {
 	AccountID string // empty: everybody's, and what belongs to nobody

@@ -69,7 +69,12 @@ func (s *server) ResolveFinding(w http.ResponseWriter, r *http.Request, id api.F
 		note := reconcile.Note{Actor: actorOf(r.Context()), Reason: request.Reason}
 		return heldIntent{resolveFindingFingerprint(id, request.Reason), func(ctx context.Context, held *idempotency.Held) (saga.Answer, error) {
 			var given saga.Answer
-			_, err := s.Store.ResolveFinding(ctx, accountOf(ctx), id, note, held, answering(&given))
+			_, err := s.Store.ResolveFinding(ctx, accountOf(ctx), id, note, held, func(kept reconcile.Kept) (saga.Answer, error) {
+				if !kept.ResolvedWith(note) { // somebody was first, and the reason given now is kept nowhere
+					return saga.Answer{}, reconcile.ErrFindingResolved
+				}
+				return answering(&given)(kept)
+			})
 			return given, err
 		}}, nil
 	})
@@ -97,7 +102,12 @@ func (s *server) IgnoreFinding(w http.ResponseWriter, r *http.Request, id api.Fi
 				return saga.Answer{}, found.problem()
 			}
 			var given saga.Answer
-			_, err := s.Store.IgnoreFinding(ctx, accountOf(ctx), id, note, held, answering(&given))
+			_, err := s.Store.IgnoreFinding(ctx, accountOf(ctx), id, note, held, func(kept reconcile.Kept) (saga.Answer, error) {
+				if kept.FoundBy == reconcile.BySaga { // which goes on waiting for a person, who would hear of it no more
+					return saga.Answer{}, reconcile.ErrFindingInReview
+				}
+				return answering(&given)(kept)
+			})
 			return given, err
 		}}, nil
 	})

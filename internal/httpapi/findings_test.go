@@ -90,9 +90,10 @@ func TestFindingsAreDecided(t *testing.T) {
 		t.Errorf("resolved: %+v", resolved)
 	}
 	s.about(t, id, "ignore", `{"until":`+tomorrow+`,"reason":"Late."}`).checkRefusal(t, http.StatusConflict, "finding-resolved", "")
-	again := decoded[api.Finding](t, s.about(t, id, "resolve", `{"reason":"It was booked again."}`), http.StatusOK)
+	s.about(t, id, "resolve", `{"reason":"It was booked again."}`).checkRefusal(t, http.StatusConflict, "finding-resolved", "")
+	again := decoded[api.Finding](t, s.about(t, id, "resolve", `{"reason":"It was booked."}`), http.StatusOK)
 	if diff := cmp.Diff(resolved, again); diff != "" {
-		t.Errorf("resolved a second time (-first +second):\n%s", diff)
+		t.Errorf("resolved a second time in the same words (-first +second):\n%s", diff)
 	}
 	log := decoded[api.AuditLog](t, s.getAs(t, s.operator, "/v1/audit-log?subject="+id.String()), http.StatusOK)
 	told := make([]string, 0, len(log.Data))
@@ -124,6 +125,7 @@ func TestFindingsThatAreNotDecided(t *testing.T) { //nolint:tparallel // its par
 		"a time gone by":       {open, "ignore", `{"until":"2020-01-01T00:00:00Z","reason":"x"}`, 400, "invalid-request", "pointer /until"},
 		"for ever":             {open, "ignore", `{"until":"2199-01-01T00:00:00Z","reason":"x"}`, 400, "invalid-request", "pointer /until"},
 		"of a saga in review":  {ofSaga, "resolve", `{"reason":"x"}`, 409, "finding-in-review", ""},
+		"and to be ignored":    {ofSaga, "ignore", `{"until":` + tomorrow + `,"reason":"x"}`, 409, "finding-in-review", ""},
 		"none":                 {uuid.New(), "resolve", `{"reason":"x"}`, 404, "not-found", ""},
 		"none, and its ignore": {uuid.New(), "ignore", `{"until":` + tomorrow + `,"reason":"x"}`, 404, "not-found", ""},
 	} {
@@ -144,12 +146,12 @@ func TestFindingsThatAreNotDecided(t *testing.T) { //nolint:tparallel // its par
 func TestReconciliationIsRequested(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	asked := s.operate(t, s.operator, "/v1/reconciliations", `{"mode":"apply","providers":["stripe","adyen"],"since":"2026-11-23T01:00:00+01:00","until":"2026-11-30T00:00:00Z"}`)
+	asked := s.operate(t, s.operator, "/v1/reconciliations", `{"mode":"apply","providers":["stripe","adyen"],"since":"2025-11-23T01:00:00+01:00","until":"2025-11-30T00:00:00Z"}`)
 	run := decoded[api.Reconciliation](t, asked, http.StatusAccepted)
 	operatorID := query[string](t, s, `SELECT id::text FROM api_keys WHERE role = 'operator' AND account_id = $1`, merchantAccount)
 	want := api.Reconciliation{
 		ID: run.ID, Mode: "apply", State: "requested", Stage: "list", Providers: []string{"adyen", "stripe"},
-		Since: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+		Since: time.Date(2025, 11, 23, 0, 0, 0, 0, time.UTC), Until: time.Date(2025, 11, 30, 0, 0, 0, 0, time.UTC),
 		RequestedBy: "key test (" + operatorID + ")", CreatedAt: run.CreatedAt,
 	}
 	if diff := cmp.Diff(want, run); diff != "" {
@@ -172,6 +174,9 @@ func TestReconciliationIsRequested(t *testing.T) {
 	if len(log.Data) != 1 || log.Data[0].Action != "reconciliation.requested" {
 		t.Errorf("audit log: %+v", log.Data)
 	}
+	if cut := decoded[api.Reconciliation](t, s.operate(t, s.operator, "/v1/reconciliations", `{"mode":"plan","until":`+tomorrow+`}`), http.StatusAccepted); !cut.Until.IsZero() {
+		t.Errorf("until a time to come: %s", cut.Until)
+	}
 	s.getAs(t, s.operator, "/v1/reconciliations/"+uuid.NewString()).checkRefusal(t, http.StatusNotFound, "not-found", "")
 }
 
@@ -187,6 +192,7 @@ func TestReconciliationIsRefused(t *testing.T) {
 	ask(`{"mode":"plan","providers":["nobody"]}`).checkRefusal(t, http.StatusUnprocessableEntity, "provider-not-configured", "")
 	ask(`{"mode":"plan","since":"2026-12-01T00:00:00Z","until":"2026-12-01T00:00:00Z"}`).
 		checkRefusal(t, http.StatusBadRequest, "invalid-request", "pointer /until")
+	ask(`{"mode":"plan","since":`+tomorrow+`}`).checkRefusal(t, http.StatusBadRequest, "invalid-request", "pointer /since")
 	if runs := query[int](t, s, `SELECT count(*) FROM reconciliation_runs`); runs != 0 {
 		t.Errorf("%d runs are written", runs)
 	}

@@ -60,11 +60,15 @@ func (s *server) CreateReconciliation(w http.ResponseWriter, r *http.Request, _ 
 	})
 }
 
-// readRun checks what the contract's schema cannot say.
+// readRun checks what the contract's schema cannot say. An end that is yet to come is none: the run goes as far as the providers tell.
 func (s *server) readRun(request api.ReconciliationRequest) (reconcile.Run, error) {
 	var found places
-	if !request.Since.IsZero() && !request.Until.IsZero() && !request.Since.Before(request.Until) {
+	now := time.Now()
+	switch {
+	case !request.Since.IsZero() && !request.Until.IsZero() && !request.Since.Before(request.Until):
 		found.addf("/until", "It is not after since.")
+	case request.Since.After(now):
+		found.addf("/since", "This time is yet to come.")
 	}
 	if err := found.problem(); err != nil {
 		return reconcile.Run{}, err
@@ -72,6 +76,9 @@ func (s *server) readRun(request api.ReconciliationRequest) (reconcile.Run, erro
 	run := reconcile.Run{
 		Mode: reconcile.Mode(request.Mode), Providers: slices.Sorted(slices.Values(s.Providers)), Since: request.Since, Until: request.Until,
 		State: reconcile.RunRequested, Stage: reconcile.StageList,
+	}
+	if run.Until.After(now) {
+		run.Until = time.Time{}
 	}
 	if request.Providers == nil {
 		return run, nil
