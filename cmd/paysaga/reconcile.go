@@ -119,6 +119,13 @@ func (r *reconciling) requests(cmd *cobra.Command) (requests []reconcile.Request
 	if !request.Since.IsZero() && !request.Until.IsZero() && !request.Since.Before(request.Until) {
 		return nil, nil, usageError{errors.New("--until is not after --since")}
 	}
+	if request.Since.After(time.Now()) {
+		return nil, nil, usageError{errors.New("--since is yet to come")}
+	}
+	if request.Until.After(time.Now()) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "--until is yet to come: compared is as far as the providers tell for sure")
+		request.Until = time.Time{}
+	}
 	if len(r.statements) == 0 {
 		return []reconcile.Request{request}, func() {}, nil
 	}
@@ -265,6 +272,41 @@ func newReconcileWorker(
 	}, nil
 }
 
+// readOutcome reads up to when the providers were listed, and what became of the findings that are shown.
+func (r *runReport) readOutcome(ctx context.Context, worker *reconciler, request reconcile.Request) error {
+	if r.Run == nil {
+		return nil
+	}
+	if request.Statement == nil {
+		r.UpTo = make(map[string]time.Time)
+		for _, provider := range r.Run.Providers {
+			if worker.Sources[provider] == nil { // has no list
+				continue
+			}
+			coverage, err := worker.store.Coverage(ctx, provider)
+			if err != nil {
+				return err
+			}
+			r.UpTo[provider] = coverage.Until.UTC()
+		}
+	}
+	for i := range r.Findings {
+		if !r.applied {
+			return nil
+		}
+		id, err := findingID(r.Findings[i].ID)
+		if err != nil {
+			return err
+		}
+		kept, err := worker.store.ReadFinding(ctx, "", id)
+		if err != nil {
+			return err
+		}
+		r.Findings[i].findingRow = newFindingRow(kept)
+	}
+	return nil
+}
+
 // runAll does one run after the other. One that fails does not keep the others from being done.
 func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *reconciler, requests []reconcile.Request) error {
 	var failed []error
@@ -274,6 +316,9 @@ func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *
 		result, err := worker.Once(cmd.Context(), request, progress.see)
 		progress.end()
 		report := newRunReport(request, result, worker.Rules, err)
+		if err := report.readOutcome(cmd.Context(), worker, request); err != nil && cmd.Context().Err() == nil {
+			return err
+		}
 		reports = append(reports, report)
 		if !r.asJSON {
 			if err := report.print(cmd.OutOrStdout()); err != nil {

@@ -113,7 +113,16 @@ func noteFinding(cmd *cobra.Command, dir, about string, note reconcile.Note, asJ
 		return err
 	}
 	return withStoreOf(cmd.Context(), c, func(store *postgres.Store) error {
-		kept, err := write(store, cmd.Context(), "", id, note, nil, nil)
+		kept, err := store.ReadFinding(cmd.Context(), "", id)
+		if err == nil && kept.State != reconcile.FindingResolved && kept.FoundBy == reconcile.BySaga {
+			err = reconcile.ErrFindingInReview // also of what is to be ignored: nobody would hear of it any more
+		}
+		if err == nil {
+			kept, err = write(store, cmd.Context(), "", id, note, nil, nil)
+		}
+		if err == nil && note.Until.IsZero() && !kept.ResolvedWith(note) {
+			err = reconcile.ErrFindingResolved
+		}
 		switch {
 		case errors.Is(err, reconcile.ErrFindingInReview):
 			return errors.New("its saga waits for a person: decide that with \"paysaga sagas\", which closes the finding")
@@ -169,9 +178,12 @@ func tellFacts(out io.Writer, side string, facts reconcile.Facts) {
 	if facts.Source == "" {
 		return
 	}
-	fmt.Fprintf(out, "%s\t%s: %s, over %s, taken %s, given back %s, fee %s, net %s\n", side, facts.Source, cmp.Or(facts.Status, "-"),
-		signed(facts.Amount, facts.Currency), signed(facts.Captured, facts.Currency), signed(facts.Refunded, facts.Currency),
-		signed(facts.Fee, facts.Currency), signed(facts.Net, facts.Currency))
+	fmt.Fprintf(out, "%s\t%s: %s, over %s, taken %s, given back %s", side, facts.Source, cmp.Or(facts.Status, "-"),
+		signed(facts.Amount, facts.Currency), signed(facts.Captured, facts.Currency), signed(facts.Refunded, facts.Currency))
+	if facts.Fee != 0 || facts.Net != 0 { // else nobody told them
+		fmt.Fprintf(out, ", fee %s, net %s", signed(facts.Fee, facts.Currency), signed(facts.Net, facts.Currency))
+	}
+	fmt.Fprintln(out)
 	if ids := slices.Concat(facts.References, facts.Keys); len(ids) > 0 {
 		fmt.Fprintf(out, "\t%s\n", strings.Join(ids, " "))
 	}

@@ -75,15 +75,16 @@ func (p *stageProgress) end() {
 
 // runReport is what a run came to, as it is printed.
 type runReport struct {
-	Run       *runRow           `json:"run,omitempty"`
-	File      string            `json:"file,omitempty"`
-	ReadAlong bool              `json:"read_before,omitempty"`
-	Error     string            `json:"error,omitempty"`
-	Statement *statement.Report `json:"statement,omitempty"`
-	Plan      []planRow         `json:"plan"`
-	Moves     map[string]int64  `json:"money_of_repairs"`
-	Findings  []planned         `json:"findings"`
-	More      int64             `json:"more_findings,omitempty"`
+	Run       *runRow              `json:"run,omitempty"`
+	File      string               `json:"file,omitempty"`
+	ReadAlong bool                 `json:"read_before,omitempty"`
+	Error     string               `json:"error,omitempty"`
+	Statement *statement.Report    `json:"statement,omitempty"`
+	Plan      []planRow            `json:"plan"`
+	Moves     map[string]int64     `json:"money_of_repairs"`
+	Findings  []planned            `json:"findings"`
+	UpTo      map[string]time.Time `json:"listed_up_to,omitempty"` // by provider
+	More      int64                `json:"more_findings,omitempty"`
 
 	applied bool
 	exceeds []reconcile.Exceeded
@@ -174,9 +175,12 @@ func (r runReport) print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "read: %d transactions, %d lines; compared: %d payments; known to no order: %d\n", t.Transactions, t.Lines, t.Payments,
 		t.Unclaimed)
+	for _, provider := range slices.Sorted(maps.Keys(r.UpTo)) {
+		fmt.Fprintf(out, "  %s was listed up to %s\n", provider, cmp.Or(moment(r.UpTo[provider]), "no time yet"))
+	}
 	fmt.Fprintf(out, "findings: %d new, %d seen again, %d gone by themselves\n", t.Opened, t.SeenAgain, t.Healed)
 	if r.applied {
-		fmt.Fprintf(out, "mended: %d, refused: %d, money moved: %s\n", t.Repaired, t.Refused, sums(t.Moved))
+		fmt.Fprintf(out, "mended, or stopped for a person: %d, refused: %d, money moved, or only decided in the books: %s\n", t.Repaired, t.Refused, sums(t.Moved))
 	}
 	if err := r.printPlan(out); err != nil {
 		return err
@@ -212,11 +216,19 @@ func (r runReport) printFindings(out io.Writer) error {
 	if len(r.Findings) == 0 {
 		return nil
 	}
+	title := "DO"
+	if r.applied {
+		title = "DID"
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nFINDING\tKIND\tSEVERITY\tPROVIDER\tORDER\tMONEY\tDO\tWHAT, AND WHY SO")
+	fmt.Fprintf(table, "\nFINDING\tKIND\tSEVERITY\tPROVIDER\tORDER\tMONEY\t%s\tWHAT, AND WHY SO\n", title)
 	for _, f := range r.Findings {
+		did := cmp.Or(f.Do, "-")
+		if r.applied && f.Do != "" {
+			did = f.outcome()
+		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.ID, f.Kind, f.Severity, cmp.Or(f.Provider, "-"), cmp.Or(f.OrderID, "-"),
-			f.money(), cmp.Or(f.Do, "-"), strings.TrimSpace(f.Detail+" "+f.Why))
+			f.money(), did, strings.TrimSpace(f.Detail+" "+f.Why))
 	}
 	if err := table.Flush(); err != nil {
 		return err //nolint:wrapcheck // standard output

@@ -82,6 +82,27 @@ func (f findingRow) money() string {
 	return providers.Money{Amount: f.Amount, Currency: f.Currency}.String()
 }
 
+// refusal is why the last repair was not carried out; where it was, its note is only its name.
+func (f findingRow) refusal() string {
+	if slices.Contains(reconcile.Repairs(), reconcile.Repair(f.Note)) {
+		return ""
+	}
+	return f.Note
+}
+
+// outcome is what a run that mends came to about it.
+func (f findingRow) outcome() string {
+	switch {
+	case f.Note == "":
+		return "nothing"
+	case f.Note == string(reconcile.RepairReview):
+		return "stopped for a person"
+	case f.refusal() == "":
+		return "done: " + f.Note
+	}
+	return "refused: " + f.Note
+}
+
 func newReportCommand(dir *string) *cobra.Command {
 	var format, state, kind, severity, provider string
 	states := []string{"open", "ignored", "resolved", "all"}
@@ -98,7 +119,7 @@ The database is the one that DATABASE_URL names, or that of a running "paysaga d
 			for _, choice := range []struct {
 				flag, value string
 				of          []string
-			}{{"format", format, formats}, {"state", state, states}, {"severity", severity, append(severities, "")}} {
+			}{{"format", format, formats}, {"state", state, states}, {"severity", severity, append(severities, "")}, {"provider", provider, append(allProviders(), "")}} {
 				if !slices.Contains(choice.of, choice.value) {
 					return usageError{fmt.Errorf("--%s %q: use %s", choice.flag, choice.value, strings.Trim(strings.Join(choice.of, ", "), ", "))}
 				}
@@ -163,7 +184,7 @@ func printReport(ctx context.Context, out io.Writer, store *postgres.Store, filt
 	err := eachFinding(ctx, store, filter, func(f findingRow) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.ID, f.State, f.Kind, f.Severity, cmp.Or(f.Account, "-"),
 			cmp.Or(f.OrderID, "-"), cmp.Or(f.Provider, "-"), cmp.Or(f.Reference, "-"), f.money(), span(time.Since(f.FirstSeen)),
-			cmp.Or(f.Repair, "-"), strings.TrimSpace(f.Detail+" "+f.Note))
+			cmp.Or(f.Repair, "-"), strings.TrimSpace(f.Detail+" "+f.refusal()))
 		return nil
 	})
 	if err != nil {
@@ -296,7 +317,7 @@ func newRunsCommand(dir *string) *cobra.Command {
 
 func printRuns(out io.Writer, rows []runRow) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tBEGAN\tMODE\tSTATE\tOF\tREAD\tCOMPARED\tNEW\tGONE\tMENDED\tREFUSED\tMOVED\tBY\tWHY")
+	fmt.Fprintln(table, "RUN\tBEGAN\tMODE\tSTATE\tOF\tREAD\tCOMPARED\tNEW\tGONE\tMENDED OR STOPPED\tREFUSED\tMOVED OR BOOKED\tBY\tWHY")
 	for _, run := range rows {
 		t := run.Totals
 		state := run.State

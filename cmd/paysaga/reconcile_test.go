@@ -62,6 +62,7 @@ func TestReconcileOnDev(t *testing.T) {
 	if len(rows) != 2 || rows[1][2] != "orphan_reservation" || !strings.HasSuffix(report, "\r\n") {
 		t.Fatalf("report: %q", rows)
 	}
+	wantWords(t, planned.stdout, "stripe was listed up to 20", "paypal was listed up to")
 	finding := rows[1][0]
 	checkNotes(t, dir, finding)
 	checkMended(t, dir, finding)
@@ -95,6 +96,7 @@ func checkNotes(t *testing.T, dir, finding string) {
 	wantWords(t, on("--plan").wellDone(t), "nothing is open")
 	wantWords(t, on("ignore", finding, "--until", "2020-01-01", "--reason", "x").stderr, "a time to come")
 	wantWords(t, on("resolve", finding, "--reason", "card 4111 1111 1111 1111").stderr, "card number")
+	wantWords(t, on("--until", "2999-01-01").stderr, "yet to come")
 	on("resolve", uuid.NewString(), "--reason", "x").refused(t, exitFailed, "there is no finding")
 	list := readJSON[[]findingRow](t, on("report", "--format", "json", "--state", "ignored").wellDone(t))
 	if len(list) != 1 || list[0].ID != finding || list[0].Reason != "Counted on Monday." || list[0].IgnoredUntil.IsZero() {
@@ -134,6 +136,8 @@ func TestReconcileThatIsCalledWrongly(t *testing.T) {
 		"reconcile now":                                        "unknown command",
 		"reconcile report --format xml":                        "use table, csv, json",
 		"reconcile report --state closed":                      "use open, ignored, resolved, all",
+		"reconcile --since 2999-01-01":                         "yet to come",
+		"reconcile report --provider strip":                    "use adyen, paypal, stripe",
 		"reconcile report --severity dire":                     "use critical, high, low",
 		"reconcile resolve 1 --reason x":                       "no finding's id",
 		"reconcile resolve":                                    "arg",
@@ -225,4 +229,17 @@ func TestStatementIsTold(t *testing.T) {
 		},
 	}))
 	wantWords(t, out.String(), "batch, 3 lines", "gross 10.00 EUR", "net -9.65 EUR", "holds", "of the file 4", "DOES NOT HOLD", "line 4 Net Credit (NC): is no amount")
+}
+
+// What a run that mends came to is told of each finding: what was only stopped was not mended.
+func TestOutcomeIsTold(t *testing.T) {
+	t.Parallel()
+	report := runReport{Run: &runRow{}, applied: true, UpTo: map[string]time.Time{"stripe": time.Date(2026, 11, 30, 9, 43, 12, 0, time.UTC), "paypal": {}}}
+	for _, note := range []string{"complete", "review", "The saga waits for a person.", ""} {
+		report.Findings = append(report.Findings, planned{findingRow: findingRow{Note: note}, Do: "complete"})
+	}
+	var out strings.Builder
+	noError(t, report.print(&out))
+	wantWords(t, out.String(), "DID", "done: complete", "stopped for a person", "refused: The saga waits for a person.", "nothing",
+		"mended, or stopped for a person: 0", "stripe was listed up to 2026-11-30T09:43:12Z", "paypal was listed up to no time yet")
 }
