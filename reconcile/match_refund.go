@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"strings"
 
 	"paysaga/providers"
 	"paysaga/saga"
@@ -57,7 +58,7 @@ func (m *matcher) unasked(g *group, told Told) {
 	})
 	finding.Reference, finding.There.References = told.Reference, []string{told.Reference}
 	fits := told.Money.Currency == p.Money.Currency && plus(p.Refunded+p.Refunding, told.Money.Amount) <= p.Captured
-	if p.State == saga.Completed && fits && told.Reference != "" && !m.refundIsOpen() {
+	if p.State == saga.Completed && !isOurRefund(told.Key) && fits && told.Reference != "" && !m.refundIsOpen() {
 		finding.Repair = RepairRecordRefund
 		finding.Refunds = []saga.FoundRefund{{Reference: told.Reference, Key: told.Key, Amount: told.Money.Amount, At: told.At}}
 	}
@@ -67,6 +68,12 @@ func (m *matcher) unasked(g *group, told Told) {
 // gaveBack tells that an order was undone by a void that gave its money back.
 func (m *matcher) gaveBack(g *group) bool {
 	return m.payment.State == saga.RolledBack && !g.live() && m.payment.Captured == m.payment.Refunded
+}
+
+// isOurRefund tells that a refund was made under a key of ours, and so was asked for once: the database may be older than it, and the shop
+// may ask again.
+func isOurRefund(key providers.SubKey) bool {
+	return isOurs(key) && strings.Contains(string(key), "_"+string(saga.StepRefund))
 }
 
 // refundIsOpen tells that a refund of ours has no end yet, of which the provider's may be an answer that never came.

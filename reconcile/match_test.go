@@ -189,14 +189,15 @@ func TestEveryKindIsFound(t *testing.T) {
 			p.There[0].ToldAt = noon // before it was rolled back
 			p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)}
 		}), StatusMismatch, RepairReview, 1200},
-		"taken twice":                {of(paid(), func(p *Pair) { p.There = append(p.There, payment("pi_2", chargeKey, providers.Succeeded, 1200)) }), DuplicateCharge, RepairRefundDuplicate, 1200},
-		"held twice":                 {of(paid(), func(p *Pair) { p.There = append(p.There, payment("pi_2", chargeKey, providers.Authorized, 1200)) }), DuplicateCharge, RepairReview, 1200},
-		"refunded there":             {of(paid(), func(p *Pair) { p.There = append(p.There, refundThere("re_9", "", 500)) }), RefundedAtProvider, RepairRecordRefund, 500},
-		"refunded there, more":       {of(refunded(), func(p *Pair) { p.There = append(p.There, refundThere("re_9", "", 800)) }), RefundedAtProvider, RepairReview, 800},
-		"refund lost there":          {of(refunded(), func(p *Pair) { p.There = p.There[:1] }), RefundMissing, RepairReview, 500},
-		"refund of another amount":   {of(refunded(), func(p *Pair) { p.There[1].Money.Amount = 400 }), AmountMismatch, RepairReview, 500},
-		"refund of another currency": {of(refunded(), func(p *Pair) { p.There[1].Money.Currency = "USD" }), CurrencyMismatch, RepairReview, 500},
-		"refund came back":           {of(refunded(), func(p *Pair) { p.There[1].Status = providers.Declined }), StatusMismatch, RepairReview, 500},
+		"taken twice":                  {of(paid(), func(p *Pair) { p.There = append(p.There, payment("pi_2", chargeKey, providers.Succeeded, 1200)) }), DuplicateCharge, RepairRefundDuplicate, 1200},
+		"held twice":                   {of(paid(), func(p *Pair) { p.There = append(p.There, payment("pi_2", chargeKey, providers.Authorized, 1200)) }), DuplicateCharge, RepairReview, 1200},
+		"refunded there":               {of(paid(), func(p *Pair) { p.There = append(p.There, refundThere("re_9", "", 500)) }), RefundedAtProvider, RepairRecordRefund, 500},
+		"refunded there under our key": {of(paid(), func(p *Pair) { p.There = append(p.There, refundThere("re_9", refundKey, 500)) }), RefundedAtProvider, RepairReview, 500},
+		"refunded there, more":         {of(refunded(), func(p *Pair) { p.There = append(p.There, refundThere("re_9", "", 800)) }), RefundedAtProvider, RepairReview, 800},
+		"refund lost there":            {of(refunded(), func(p *Pair) { p.There = p.There[:1] }), RefundMissing, RepairReview, 500},
+		"refund of another amount":     {of(refunded(), func(p *Pair) { p.There[1].Money.Amount = 400 }), AmountMismatch, RepairReview, 500},
+		"refund of another currency":   {of(refunded(), func(p *Pair) { p.There[1].Money.Currency = "USD" }), CurrencyMismatch, RepairReview, 500},
+		"refund came back":             {of(refunded(), func(p *Pair) { p.There[1].Status = providers.Declined }), StatusMismatch, RepairReview, 500},
 		"refund waits, given there": {of(refunded(), func(p *Pair) {
 			p.Payment.Refunds[0].Status, p.Payment.Refunds[0].State = saga.StepPending, saga.Refunding
 		}), StatusMismatch, RepairResume, 500},

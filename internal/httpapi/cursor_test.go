@@ -17,7 +17,7 @@ func TestCursorsThatNobodyGave(t *testing.T) {
 	const id = "5f0c1a9e-7d5b-5c3e-9b1a-0f6d2c8e4a71"
 	encoded := base64.RawURLEncoding.EncodeToString
 	of := map[string][]string{}
-	for _, path := range []string{"/v1/orders", "/v1/sagas", "/v1/findings"} {
+	for _, path := range []string{"/v1/orders", "/v1/sagas", "/v1/findings", "/v1/reconciliations"} {
 		for _, place := range []string{
 			"1", "1 ", " ", " " + id, "x " + id, "1 4711", "-1 " + id, "+1 " + id, "01 " + id, "1.5 " + id, "1e3 " + id, "253402300800000000 " + id,
 			"9223372036854775807 " + id, "9223372036854775808 " + id, "1  " + id, "1 " + id + " ", "1 {" + id + "}", "1 urn:uuid:" + id,
