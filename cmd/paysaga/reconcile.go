@@ -328,6 +328,10 @@ func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *
 		if cmd.Context().Err() != nil {
 			return fmt.Errorf("ended on the way; the next call goes on: %w", cmd.Context().Err())
 		}
+		if errors.Is(err, statement.ErrUnknownFormat) {
+			err = fmt.Errorf("%w: what is read is Stripe's balance or payout report (itemized), Adyen's settlement detail report and PayPal's "+
+				"settlement report, as CSV with the header", err)
+		}
 		if err != nil && !errors.Is(err, reconcile.ErrReadBefore) {
 			failed = append(failed, err)
 		}
