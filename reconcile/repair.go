@@ -107,20 +107,22 @@ func (o *once) mend(ctx context.Context, open Open) error {
 	if ctx.Err() != nil || errors.Is(err, ErrLeaseLost) {
 		return err
 	}
-	mended := err == nil && verdict.Repair != RepairReview
-	o.Meter.RepairEnded(verdict.Repair, err == nil)
-	o.note(ctx, verdict.Repair, finding, err)
-	note := string(verdict.Repair)
-	if err != nil {
-		note = sentence(err)
-		o.run.Totals.Refused++
-		if isRefused(err) {
-			o.count(verdict.Repair, finding.AtStake, -1)
-		}
-	} else {
+	return o.cameTo(ctx, open, verdict.Repair, finding, err)
+}
+
+// cameTo writes down what a repair came to.
+func (o *once) cameTo(ctx context.Context, open Open, repair Repair, finding Finding, err error) error {
+	o.Meter.RepairEnded(repair, err == nil)
+	o.note(ctx, repair, finding, err)
+	if err == nil {
 		o.run.Totals.Repaired++
+		return o.Store.PutRepair(ctx, o.run, open.ID, repair != RepairReview, string(repair))
 	}
-	return o.Store.PutRepair(ctx, o.run, open.ID, mended, note)
+	o.run.Totals.Refused++
+	if isRefused(err) {
+		o.count(repair, finding.AtStake, -1)
+	}
+	return o.Store.PutRepair(ctx, o.run, open.ID, false, sentence(err))
 }
 
 // again finds a finding once more, as things stand now.

@@ -221,7 +221,7 @@ func TestForgottenAfterItWasListed(t *testing.T) {
 	}
 }
 
-// What a person has decided to leave as it is is not found again, while it stays the same.
+// What a person has decided to leave alone is not found again while it stays the same.
 func TestDecidedIsNotFoundAgain(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, sandbox.Options{})

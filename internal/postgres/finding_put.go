@@ -110,8 +110,8 @@ func sameHere(a, b reconcile.Facts) bool {
 	return a.Amount == b.Amount && a.Currency == b.Currency && a.Captured == b.Captured && a.Refunded == b.Refunded
 }
 
-// sameThere tells that the provider's money is what it was. A list and a settlement file tell of the same thing in other words, and by other
-// ids.
+// sameThere tells that the provider's money is what it was. A list and a settlement file tell of the same thing in other words, and by
+// other ids.
 func sameThere(a, b reconcile.Facts) bool {
 	if a.Source != b.Source {
 		return a.Currency == b.Currency

@@ -49,8 +49,8 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 	return nil
 }
 
-// fewTransactions are forgotten whatever is told of them. Of more, a list that tells less than half of what it told before is rather another
-// account's, or an index's that is empty, than the truth.
+// fewTransactions are forgotten whatever is told of them. Of more, a list that tells less than half of what it told before is rather
+// another account's, or an index's that is empty, than the truth.
 const fewTransactions = 20
 
 // namedSaga is the saga that a provider's copy of our identifiers names; nil where they are not ours.

@@ -144,7 +144,8 @@ func (b *pairBatch) queueNotices(batch *pgx.Batch, accounts []string) {
 	batch.Queue(theirNotices, arguments...).Query(func(rows pgx.Rows) error {
 		var place int
 		var notice reconcile.Notice
-		_, err := pgx.ForEachRow(rows, []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt, &notice.Again}, func() error {
+		fields := []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt, &notice.Again}
+		_, err := pgx.ForEachRow(rows, fields, func() error {
 			b.pairs[place].Notices = append(b.pairs[place].Notices, notice)
 			return nil
 		})
