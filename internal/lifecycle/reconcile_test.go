@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -232,6 +233,14 @@ func TestDecidedIsNotFoundAgain(t *testing.T) {
 	f.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
 	if state := f.Saga().State; state != saga.NeedsReview {
 		t.Fatalf("the order is %s", state)
+	}
+	note := reconcile.Note{Actor: "test", Reason: "A test.", Until: f.Now().Add(24 * time.Hour)}
+	for _, found := range f.Findings() {
+		_, resolved := f.Store().ResolveFinding(f.Context(), stage.Account, found.ID, note, nil, nil)
+		_, ignored := f.Store().IgnoreFinding(f.Context(), stage.Account, found.ID, note, nil, nil)
+		if !errors.Is(resolved, reconcile.ErrFindingInReview) || !errors.Is(ignored, reconcile.ErrFindingInReview) {
+			t.Fatalf("the order would wait for nothing that is told: %v, %v", resolved, ignored)
+		}
 	}
 	f.want(f.Ask(stage.ToResolve, "decided", map[string]any{"resolution": "as_it_is", "reason": "The customer was told."}), http.StatusOK)
 	for range 2 {

@@ -52,6 +52,8 @@ func (s *Store) IgnoreFinding(
 		switch {
 		case found.State == reconcile.FindingResolved:
 			return reconcile.ErrFindingResolved
+		case found.inReview:
+			return reconcile.ErrFindingInReview
 		case found.Ignored.Equal(until) && found.ResolvedBy == note.Actor && found.Reason == note.Reason:
 			return nil
 		}
@@ -70,7 +72,7 @@ func (s *Store) IgnoreFinding(
 type notedFinding struct {
 	reconcile.Kept
 
-	inReview bool // it is why its saga waits for a person
+	inReview bool // its saga waits for a person, and it may be why
 }
 
 // noteFinding locks a finding, has it changed, and gives it as it is then, with its facts.
@@ -118,7 +120,7 @@ func lockFinding(ctx context.Context, tx pgx.Tx, account string, id uuid.UUID, h
 	batch := &pgx.Batch{}
 	queueFence(batch, held)
 	batch.Queue(`
-		SELECT source = 'saga' AND EXISTS (SELECT FROM sagas s
+		SELECT EXISTS (SELECT FROM sagas s -- whoever found it first: a saga in review has an open finding that says why
 			WHERE s.account_id = f.account_id AND s.key = f.saga_key AND s.state = 'needs_review'), `+keptColumns+`
 		FROM findings f WHERE id = $1 AND ($2 = '' OR account_id = $2) FOR UPDATE`, id, account,
 	).QueryRow(func(row pgx.Row) error {

@@ -65,6 +65,15 @@ func (v *Server) once(rules reconcile.Rules, request reconcile.Request) reconcil
 	return result
 }
 
+// Findings are those that are open.
+func (s *Stage) Findings() []reconcile.Kept {
+	s.Helper()
+	const most = 1000
+	found, err := s.Store().ReadFindings(s.Context(), reconcile.FindingFilter{State: reconcile.FindingOpen, Limit: most})
+	s.Must(err)
+	return found
+}
+
 // snapshotTables are what a backup of the database has, in the order in which they are filled.
 func snapshotTables() []string {
 	return []string{
