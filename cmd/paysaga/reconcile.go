@@ -272,10 +272,10 @@ func newReconcileWorker(
 	}, nil
 }
 
-// readOutcome reads up to when the providers were listed, and what became of the findings that are shown.
-func (r *runReport) readOutcome(ctx context.Context, worker *reconciler, request reconcile.Request) error {
+// withOutcome reads up to when the providers were listed, and what became of the findings that are shown.
+func (r runReport) withOutcome(ctx context.Context, worker *reconciler, request reconcile.Request) (runReport, error) {
 	if r.Run == nil {
-		return nil
+		return r, nil
 	}
 	if request.Statement == nil {
 		r.UpTo = make(map[string]time.Time)
@@ -285,26 +285,38 @@ func (r *runReport) readOutcome(ctx context.Context, worker *reconciler, request
 			}
 			coverage, err := worker.store.Coverage(ctx, provider)
 			if err != nil {
-				return err
+				return r, err
 			}
 			r.UpTo[provider] = coverage.Until.UTC()
 		}
 	}
 	for i := range r.Findings {
 		if !r.applied {
-			return nil
+			return r, nil
 		}
 		id, err := findingID(r.Findings[i].ID)
 		if err != nil {
-			return err
+			return r, err
 		}
 		kept, err := worker.store.ReadFinding(ctx, "", id)
 		if err != nil {
-			return err
+			return r, err
 		}
 		r.Findings[i].findingRow = newFindingRow(kept)
 	}
-	return nil
+	return r, nil
+}
+
+// failure is what a run's error means for the command: a file that was read before is none.
+func failure(err error) error {
+	switch {
+	case errors.Is(err, reconcile.ErrReadBefore):
+		return nil
+	case errors.Is(err, statement.ErrUnknownFormat):
+		return fmt.Errorf("%w: what is read is Stripe's balance or payout report (itemized), Adyen's settlement detail report and PayPal's "+
+			"settlement report, as CSV with the header", err)
+	}
+	return err
 }
 
 // runAll does one run after the other. One that fails does not keep the others from being done.
@@ -315,9 +327,9 @@ func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *
 		progress := newStageProgress(cmd.ErrOrStderr())
 		result, err := worker.Once(cmd.Context(), request, progress.see)
 		progress.end()
-		report := newRunReport(request, result, worker.Rules, err)
-		if err := report.readOutcome(cmd.Context(), worker, request); err != nil && cmd.Context().Err() == nil {
-			return err
+		report, unread := newRunReport(request, result, worker.Rules, err).withOutcome(cmd.Context(), worker, request)
+		if unread != nil && cmd.Context().Err() == nil {
+			return unread
 		}
 		reports = append(reports, report)
 		if !r.asJSON {
@@ -328,13 +340,7 @@ func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *
 		if cmd.Context().Err() != nil {
 			return fmt.Errorf("ended on the way; the next call goes on: %w", cmd.Context().Err())
 		}
-		if errors.Is(err, statement.ErrUnknownFormat) {
-			err = fmt.Errorf("%w: what is read is Stripe's balance or payout report (itemized), Adyen's settlement detail report and PayPal's "+
-				"settlement report, as CSV with the header", err)
-		}
-		if err != nil && !errors.Is(err, reconcile.ErrReadBefore) {
-			failed = append(failed, err)
-		}
+		failed = append(failed, failure(err))
 	}
 	figures, err := store.ReadFindingFigures(cmd.Context())
 	if err != nil {

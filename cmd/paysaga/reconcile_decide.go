@@ -99,27 +99,18 @@ type noting = func(
 
 func noteFinding(cmd *cobra.Command, dir, about string, note reconcile.Note, asJSON bool, write noting) error {
 	id, err := findingID(about)
+	if err == nil {
+		err = checkReason(note.Reason)
+	}
 	if err != nil {
 		return err
-	}
-	switch {
-	case strings.TrimSpace(note.Reason) == "" || utf8.RuneCountInString(note.Reason) > mostReason:
-		return usageError{fmt.Errorf("--reason: write 1 to %d characters", mostReason)}
-	case httpapi.HasCardNumber(note.Reason):
-		return usageError{errors.New("--reason: there is what looks like a card number, which must never be kept here")}
 	}
 	c, err := loadPart(dir, config.LoadSealing)
 	if err != nil {
 		return err
 	}
 	return withStoreOf(cmd.Context(), c, func(store *postgres.Store) error {
-		kept, err := store.ReadFinding(cmd.Context(), "", id)
-		if err == nil && kept.State != reconcile.FindingResolved && kept.FoundBy == reconcile.BySaga {
-			err = reconcile.ErrFindingInReview // also of what is to be ignored: nobody would hear of it any more
-		}
-		if err == nil {
-			kept, err = write(store, cmd.Context(), "", id, note, nil, nil)
-		}
+		kept, err := write(store, cmd.Context(), "", id, note, nil, nil)
 		if err == nil && note.Until.IsZero() && !kept.ResolvedWith(note) {
 			err = reconcile.ErrFindingResolved
 		}
@@ -133,6 +124,16 @@ func noteFinding(cmd *cobra.Command, dir, about string, note reconcile.Note, asJ
 		}
 		return printFinding(cmd, kept, asJSON)
 	})
+}
+
+func checkReason(reason string) error {
+	switch {
+	case strings.TrimSpace(reason) == "" || utf8.RuneCountInString(reason) > mostReason:
+		return usageError{fmt.Errorf("--reason: write 1 to %d characters", mostReason)}
+	case httpapi.HasCardNumber(reason):
+		return usageError{errors.New("--reason: there is what looks like a card number, which must never be kept here")}
+	}
+	return nil
 }
 
 // shownFinding is a finding with its facts.

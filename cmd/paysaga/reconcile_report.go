@@ -119,7 +119,12 @@ The database is the one that DATABASE_URL names, or that of a running "paysaga d
 			for _, choice := range []struct {
 				flag, value string
 				of          []string
-			}{{"format", format, formats}, {"state", state, states}, {"severity", severity, append(severities, "")}, {"provider", provider, append(allProviders(), "")}} {
+			}{
+				{"format", format, formats},
+				{"state", state, states},
+				{"severity", severity, append(severities, "")},
+				{"provider", provider, append(allProviders(), "")},
+			} {
 				if !slices.Contains(choice.of, choice.value) {
 					return usageError{fmt.Errorf("--%s %q: use %s", choice.flag, choice.value, strings.Trim(strings.Join(choice.of, ", "), ", "))}
 				}
