@@ -69,6 +69,7 @@ func TestLineOfAnOrderBySagaKey(t *testing.T) {
 	told := line(2, "b_1")
 	told.Kind, told.Payment, told.Reference, told.SagaKey = settlement.LineRefund, "cap_unknown", "re_unknown", order.Key.String()
 	b.must(b.store.PutLines(b.ctx, run, "fake", []settlement.Line{told}))
+	b.must(b.store.CloseStatement(b.ctx, run, settlement.Report{Provider: "fake"}))
 	pair, err := b.store.ReadPair(b.ctx, reconcile.Place{AccountID: account, OrderID: order.Order.ID})
 	if err != nil {
 		t.Fatal(err)
