@@ -33,14 +33,9 @@ func (s *server) ListFindings(w http.ResponseWriter, r *http.Request, params api
 		s.fail(w, r, err)
 		return
 	}
-	list := api.FindingList{Data: []api.Finding{}}
-	for _, kept := range found[:min(limit, len(found))] {
-		list.Data = append(list.Data, showKept(kept))
-	}
-	if len(found) > limit {
-		last := found[limit-1]
-		list.NextCursor = new(writePlace(last.FirstSeen, last.ID))
-	}
+	var list api.FindingList
+	list.Data, list.NextCursor = onePage(found, limit, showKept,
+		func(last reconcile.Kept) string { return writePlace(last.FirstSeen, last.ID) })
 	s.sendJSON(w, r, list)
 }
 

@@ -56,16 +56,14 @@ func (s *server) ListSagas(w http.ResponseWriter, r *http.Request, params api.Li
 		s.fail(w, r, err)
 		return
 	}
-	list := api.SagaList{Data: []api.SagaRecord{}}
-	for _, review := range found[:min(limit, len(found))] {
+	show := func(review saga.Review) api.SagaRecord {
 		shown := showSaga(review.Saga)
 		shown.Findings = showFindings(review.Findings)
-		list.Data = append(list.Data, shown)
+		return shown
 	}
-	if len(found) > limit {
-		last := found[limit-1].Saga
-		list.NextCursor = new(writePlace(last.UpdatedAt, last.Key))
-	}
+	var list api.SagaList
+	list.Data, list.NextCursor = onePage(found, limit, show,
+		func(last saga.Review) string { return writePlace(last.Saga.UpdatedAt, last.Saga.Key) })
 	s.sendJSON(w, r, list)
 }
 

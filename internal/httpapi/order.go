@@ -156,15 +156,9 @@ func (s *server) ListOrders(w http.ResponseWriter, r *http.Request, params api.L
 		s.fail(w, r, err)
 		return
 	}
-	list := api.OrderList{Data: []api.Order{}}
-	for i, one := range found {
-		if i == filter.Limit-1 {
-			last := found[i-1].Order
-			list.NextCursor = new(writePlace(last.CreatedAt, last.ID))
-			break
-		}
-		list.Data = append(list.Data, showOrder(one))
-	}
+	var list api.OrderList
+	list.Data, list.NextCursor = onePage(found, filter.Limit-1, showOrder,
+		func(last saga.Saga) string { return writePlace(last.Order.CreatedAt, last.Order.ID) })
 	s.sendJSON(w, r, list)
 }
 

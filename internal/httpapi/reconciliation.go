@@ -124,14 +124,9 @@ func (s *server) ListReconciliations(w http.ResponseWriter, r *http.Request, par
 		s.fail(w, r, err)
 		return
 	}
-	list := api.ReconciliationList{Data: []api.Reconciliation{}}
-	for _, run := range found[:min(limit, len(found))] {
-		list.Data = append(list.Data, showRun(run))
-	}
-	if len(found) > limit {
-		last := found[limit-1]
-		list.NextCursor = new(writePlace(last.CreatedAt, last.ID))
-	}
+	var list api.ReconciliationList
+	list.Data, list.NextCursor = onePage(found, limit, showRun,
+		func(last reconcile.Run) string { return writePlace(last.CreatedAt, last.ID) })
 	s.sendJSON(w, r, list)
 }
 

@@ -86,13 +86,8 @@ func (s *server) ListStock(w http.ResponseWriter, r *http.Request, params api.Li
 		s.fail(w, r, err)
 		return
 	}
-	list := api.StockList{Data: []api.Stock{}}
-	for _, stock := range found[:min(len(found), limit)] {
-		list.Data = append(list.Data, showStock(stock))
-	}
-	if len(found) > limit {
-		list.NextCursor = new(writeSKU(found[limit-1].SKU))
-	}
+	var list api.StockList
+	list.Data, list.NextCursor = onePage(found, limit, showStock, func(last saga.Stock) string { return writeSKU(last.SKU) })
 	s.sendJSON(w, r, list)
 }
 
