@@ -308,12 +308,28 @@ func told(lines []statement.Line, from, until int) string {
 	return strings.Join(texts, "; ")
 }
 
+// faultCase is a file in which one text is changed, and the fault that comes of it.
+type faultCase struct {
+	old, changed string
+	want         statement.Fault
+}
+
+func assertFaults(t *testing.T, file string, cases map[string]faultCase) {
+	t.Helper()
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, report := readAll(t, replaced(t, load(t, file), test.old, test.changed), statement.Options{})
+			if diff := cmp.Diff([]statement.Fault{test.want}, report.Faults, cmpopts.IgnoreFields(statement.Fault{}, "Reason")); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPayPalRowsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		old, changed string
-		want         statement.Fault
-	}{
+	cases := map[string]faultCase{
 		"amount with a point":  {"\"DR\",1600,\"EUR\"", "\"DR\",16.00,\"EUR\"", statement.Fault{Number: 12, Column: "Gross Transaction Amount"}},
 		"amount with a sign":   {"\"DR\",1600,\"EUR\"", "\"DR\",-1600,\"EUR\"", statement.Fault{Number: 12, Column: "Gross Transaction Amount"}},
 		"no direction":         {"\"DR\",1600,\"EUR\"", "\"\",1600,\"EUR\"", statement.Fault{Number: 12, Column: "Transaction  Debit or Credit"}},
@@ -324,15 +340,7 @@ func TestPayPalRowsThatCannotBeRead(t *testing.T) {
 		"footer without money": {"\"SF\",\"USD\"", "\"SF\",\"\"", statement.Fault{Number: 17, Column: "currency of the balance"}},
 		"time without offset":  {"2026/03/05 20:30:00 -0800,2026/03/05 20:30:00 -0800", "2026/03/05 20:30:00,2026/03/05 20:30:00", statement.Fault{Number: 13, Column: "Transaction Completion Date"}},
 	}
-	for name, test := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, report := readAll(t, replaced(t, load(t, "paypal_stl"), test.old, test.changed), statement.Options{})
-			if diff := cmp.Diff([]statement.Fault{test.want}, report.Faults, cmpopts.IgnoreFields(statement.Fault{}, "Reason")); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
-		})
-	}
+	assertFaults(t, "paypal_stl", cases)
 }
 
 // A transaction detail report has the same rows, and among them what was never settled.
@@ -375,10 +383,7 @@ func TestPayPalCurrenciesWithoutDecimals(t *testing.T) {
 
 func TestAdyenRowsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		old, changed string
-		want         statement.Fault
-	}{
+	cases := map[string]faultCase{
 		"unknown zone":  {"2026-03-02 00:30:00,CET", "2026-03-02 00:30:00,XYZ", statement.Fault{Number: 3, Column: "TimeZone"}},
 		"unclear zone":  {"2026-03-02 00:30:00,CET", "2026-03-02 00:30:00,CST", statement.Fault{Number: 3, Column: "TimeZone"}},
 		"no zone":       {"2026-03-02 00:30:00,CET", "2026-03-02 00:30:00,", statement.Fault{Number: 3, Column: "TimeZone"}},
@@ -388,15 +393,7 @@ func TestAdyenRowsThatCannotBeRead(t *testing.T) {
 		"fee too fine":  {"0.051", "0.0510000001", statement.Fault{Number: 3, Column: "Scheme Fees (NC)"}},
 		"broken amount": {"\"1,536.35\"", "\"1,536,35\"", statement.Fault{Number: 4, Column: "Net Credit (NC)"}},
 	}
-	for name, test := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, report := readAll(t, replaced(t, load(t, "adyen_batch"), test.old, test.changed), statement.Options{})
-			if diff := cmp.Diff([]statement.Fault{test.want}, report.Faults, cmpopts.IgnoreFields(statement.Fault{}, "Reason")); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
-		})
-	}
+	assertFaults(t, "adyen_batch", cases)
 }
 
 // Where Adyen's file has booking dates, those are when a line was booked; its identity does not depend on them.
