@@ -96,8 +96,9 @@ func (o *once) mend(ctx context.Context, open Open) error {
 	if verdict.Repair == RepairNone {
 		return o.Store.PutRepair(ctx, o.run, open.ID, false, verdict.Reason)
 	}
-	if err := o.within(verdict.Repair, finding.AtStake); err != nil {
-		return err
+	if over, isOver := o.over(verdict.Repair, finding.AtStake); isOver { // more has come to be in question since the plan was made
+		o.run.Totals.Refused++
+		return o.Store.PutRepair(ctx, o.run, open.ID, false, "With it, "+over.Sentence()+".")
 	}
 	o.count(verdict.Repair, finding.AtStake, 1) // before: a run that is killed in between must not move more than it may
 	if err := o.save(ctx); err != nil {
@@ -143,13 +144,10 @@ func (o *once) again(ctx context.Context, pair Pair, wanted Finding) (finding Fi
 	return Finding{}, false, nil
 }
 
-// within holds what the run has moved, with a repair more, against its limit.
-func (o *once) within(repair Repair, money providers.Money) error {
+// over tells whether a repair more would take the run above its limit.
+func (o *once) over(repair Repair, money providers.Money) (Exceeded, bool) {
 	moved, limit := plus(o.run.Totals.Moved[money.Currency], money.Amount), o.Rules.PerRun.In(money.Currency)
-	if movesMoney(repair) && moved > limit {
-		return &ExceedsError{[]Exceeded{{Currency: money.Currency, Planned: moved, Limit: limit}}}
-	}
-	return nil
+	return Exceeded{Currency: money.Currency, Planned: moved, Limit: limit}, movesMoney(repair) && moved > limit
 }
 
 // count counts money as moved, or not moved after all.

@@ -131,8 +131,7 @@ type once struct {
 func (w *Worker) begin(ctx context.Context, request Request) (Run, error) {
 	run := Run{
 		ID: request.ID, Mode: request.Mode, Providers: request.Providers, Since: request.Since, Until: request.Until,
-		RequestedBy: request.RequestedBy,
-		State:       RunRunning, Stage: StageList,
+		RequestedBy: request.RequestedBy, State: RunRunning, Stage: StageList,
 	}
 	if len(run.Providers) == 0 {
 		run.Providers = w.providers()

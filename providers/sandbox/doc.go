@@ -94,9 +94,10 @@
 //
 // GET /_sandbox/settlement/{stripe|adyen|paypal}?from=&until=&timezone=&batch= writes what came onto the balance and left it in a time
 // (from included, until not; all up to now by default) in the provider's own format: Stripe's itemized payout reconciliation, Adyen's
-// settlement details report of a batch, PayPal's settlement report (STL, version 9). Fees are as above; Adyen's are 0.6 % markup, 0.1 % scheme fee,
-// 0.2 % interchange, and 0.11 of each payment in one Fee row. A chargeback costs 15.00, 7.50, 14.00 beside its amount. Each currency is
-// settled for itself, begins at nothing, and is paid out whole by its last row; nothing is converted. The same order gives the same file.
+// settlement details report of a batch, PayPal's settlement report (STL, version 9). Fees are as above; Adyen's are 0.6 % markup, 0.1 %
+// scheme fee, 0.2 % interchange, and 0.11 of each payment in one Fee row. A chargeback costs 15.00, 7.50, 14.00 beside its amount. Each
+// currency is settled for itself, begins at nothing, and is paid out whole by its last row; nothing is converted. The same order gives
+// the same file.
 //
 // # Bounds
 //
