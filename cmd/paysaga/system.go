@@ -139,7 +139,7 @@ func newRunner(
 	store *postgres.Store, adapters map[string]saga.Provider, c config.Config, logger *slog.Logger,
 ) (*saga.Runner, error) {
 	policy := saga.DefaultPolicy()
-	policy.AwaitDeadline, policy.Steps = c.AwaitDeadline, orderSteps()
+	policy.AwaitDeadline, policy.NoticeWait, policy.Steps = c.AwaitDeadline, c.NoticeWait, orderSteps()
 	runner, err := saga.NewRunner(saga.Config{
 		Store: store, Providers: adapters, Answerer: httpapi.Answerer{}, Policy: policy,
 		Lease: c.Lease, CallTimeout: c.CallTimeout, MaxInFlight: maxInFlight, Logger: logger,

@@ -24,8 +24,8 @@ var (
 	seedFlag     = flag.Uint64("seed", 1, "decides what is ordered, what breaks and when; 0 is any")
 	durationFlag = flag.Duration("duration", 6*time.Second, "for how long things break")
 	shoppersFlag = flag.Int("shoppers", 16, "how many orders are on their way at a time")
-	// Sagas that met fault upon fault pause for a minute, and so do events that were searched for in vain.
-	restFlag    = flag.Duration("rest", 3*time.Minute, "how long all may take to come to rest once nothing breaks any more")
+	// Sagas that met fault upon fault pause for minutes, and events that were searched for in vain for one.
+	restFlag    = flag.Duration("rest", 5*time.Minute, "how long all may take to come to rest once nothing breaks any more")
 	keepFlag    = flag.Bool("keep", false, "keep the logs of a test that passes too")
 	programFlag = flag.String("program", "", "the paysaga to test; by default it is built")
 )

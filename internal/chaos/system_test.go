@@ -39,6 +39,9 @@ const (
 	settleAfter = 300 * time.Millisecond
 	// awaitDeadline is how long a customer may take. The shops' customers act at once, but what they wait for may be broken for long.
 	awaitDeadline = 12 * time.Second
+	// noticeWait is how long a charge at Adyen waits for its notice. It is longer than all blows of one moment together, as what is
+	// undone too early was not to be, and far shorter than what a shop waits, and the test at its end.
+	noticeWait = 30 * time.Second
 )
 
 // system is everything that is broken and mended: database, provider, servers, and the wires between them.
@@ -189,7 +192,8 @@ func (s *system) openShop() {
 	s.settings = []string{
 		"PAYSAGA_ENCRYPTION_KEYS=" + seal.GenerateKey("k1"), "PAYSAGA_NEW_KEYS_PER_MINUTE=0", "PAYSAGA_ADDR=127.0.0.1:0",
 		"PAYSAGA_LEASE=" + lease.String(), "PAYSAGA_CALL_TIMEOUT=" + callTimeout.String(), "PAYSAGA_DRAIN_TIMEOUT=" + drainTimeout.String(),
-		"PAYSAGA_AWAIT_DEADLINE=" + awaitDeadline.String(), "PAYSAGA_RECOVERY_INTERVAL=100ms", "PAYSAGA_UPKEEP_INTERVAL=1s",
+		"PAYSAGA_AWAIT_DEADLINE=" + awaitDeadline.String(), "PAYSAGA_NOTICE_WAIT=" + noticeWait.String(),
+		"PAYSAGA_RECOVERY_INTERVAL=100ms", "PAYSAGA_UPKEEP_INTERVAL=1s",
 		"PAYSAGA_LOG_FORMAT=json",
 		"STRIPE_API_KEY=sk_test_sandbox", "STRIPE_WEBHOOK_SECRETS=" + stripeSecret,
 		"ADYEN_API_KEY=sandbox", "ADYEN_MERCHANT_ACCOUNT=SandboxMerchant", "ADYEN_HMAC_KEYS=" + adyenHMACKey,

@@ -21,6 +21,7 @@ type Config struct {
 	CallTimeout      time.Duration // the longest wait for one provider call
 	RecoveryInterval time.Duration // how often the recovery worker looks for sagas that nobody drives
 	AwaitDeadline    time.Duration // how long an order waits for its customer
+	NoticeWait       time.Duration // how long a charge of unknown outcome waits for its notice where nobody can ask
 	DrainTimeout     time.Duration // how long a stopping server lets running orders finish
 	Retention        time.Duration // how long a key keeps its answer
 

@@ -58,7 +58,7 @@ func defaults() config.Config {
 	return config.Config{
 		DatabaseURL: databaseURL, Addr: "127.0.0.1:8080", MaxBody: 65536,
 		Lease: 30 * time.Second, CallTimeout: 20 * time.Second, RecoveryInterval: time.Second,
-		AwaitDeadline: 30 * time.Minute, DrainTimeout: 25 * time.Second, Retention: 720 * time.Hour,
+		AwaitDeadline: 30 * time.Minute, NoticeWait: 5 * time.Minute, DrainTimeout: 25 * time.Second, Retention: 720 * time.Hour,
 		Idempotency: config.Idempotency{
 			Mode: "enforce", MissingKey: "refuse", MismatchStatus: 422, ExpiredKeys: "new", KeysPerMinute: 100,
 		},
@@ -101,7 +101,7 @@ func TestLoadEverySetting(t *testing.T) {
 		"PAYPAL_CLIENT_ID=client", "PAYPAL_CLIENT_SECRET=" + paypalSecret, "PAYPAL_WEBHOOK_ID=8PT597110X687430LKGECATA",
 		"PAYPAL_WEBHOOK_VERIFY=api", "PAYPAL_CERTIFICATE_HOSTS=certs.example.com:443, 127.0.0.1:9090", "PAYPAL_BASE_URL=https://api-m.paypal.com/",
 		"PAYSAGA_LEASE=100ms", "PAYSAGA_CALL_TIMEOUT=100ms", "PAYSAGA_RECOVERY_INTERVAL=10ms",
-		"PAYSAGA_AWAIT_DEADLINE=1s", "PAYSAGA_DRAIN_TIMEOUT=100ms", "PAYSAGA_RETENTION=168h",
+		"PAYSAGA_AWAIT_DEADLINE=1s", "PAYSAGA_NOTICE_WAIT=24h", "PAYSAGA_DRAIN_TIMEOUT=100ms", "PAYSAGA_RETENTION=168h",
 		"PAYSAGA_IDEMPOTENCY_MODE=log_only", "PAYSAGA_MISSING_KEY=proceed", "PAYSAGA_MISMATCH_STATUS=409", "PAYSAGA_EXPIRED_KEYS=reject",
 		"PAYSAGA_NEW_KEYS_PER_MINUTE=0", "PAYSAGA_DIGEST_ONLY=PATCH /v1/orders/{id}, PUT /v1/stock/{sku}", "PAYSAGA_UPKEEP_INTERVAL=1h",
 		"PAYSAGA_RECONCILE_SCHEDULE=15  */4 * * mon-fri", "PAYSAGA_RECONCILE_MODE=apply", "PAYSAGA_RECONCILE_LOOKBACK=24h",
@@ -117,7 +117,7 @@ func TestLoadEverySetting(t *testing.T) {
 		DatabaseURL: "host=/run/postgresql dbname=paysaga", Addr: "[::1]:0",
 		MaxBody: 1024,
 		Lease:   100 * time.Millisecond, CallTimeout: 100 * time.Millisecond, RecoveryInterval: 10 * time.Millisecond,
-		AwaitDeadline: time.Second, DrainTimeout: 100 * time.Millisecond, Retention: 168 * time.Hour,
+		AwaitDeadline: time.Second, NoticeWait: 24 * time.Hour, DrainTimeout: 100 * time.Millisecond, Retention: 168 * time.Hour,
 		Stripe: config.Stripe{
 			APIKey: "rk_live_abc", BaseURL: "https://proxy.example.com/stripe", WebhookSecrets: []config.Secret{"whsec_a=", "whsec_b"},
 		},

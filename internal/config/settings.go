@@ -74,6 +74,9 @@ const (
 	minAwaitDeadline = time.Second
 	maxAwaitDeadline = 7 * 24 * time.Hour // Stripe cancels an uncaptured payment after 7 days
 
+	minNoticeWait = time.Second
+	maxNoticeWait = 24 * time.Hour // Adyen's notices that were refused come for a month, and stock is not held that long
+
 	minDrainTimeout = 100 * time.Millisecond
 	maxDrainTimeout = 10 * time.Minute // no supervisor waits longer before it kills
 
@@ -151,6 +154,9 @@ func timeSettings() []setting {
 		durationSetting(awaitDeadlineName, "30m", minAwaitDeadline, maxAwaitDeadline,
 			"How long an order waits for its customer. A provider that is still processing is waited for seven days.",
 			func(c *Config) *time.Duration { return &c.AwaitDeadline }),
+		durationSetting("PAYSAGA_NOTICE_WAIT", "5m", minNoticeWait, maxNoticeWait,
+			"How long a charge of unknown outcome waits for its webhook where nobody can ask, at Adyen; then it is undone.",
+			func(c *Config) *time.Duration { return &c.NoticeWait }),
 		durationSetting(drainTimeoutName, "25s", minDrainTimeout, maxDrainTimeout,
 			"How long a stopping server lets running orders finish. Not shorter than a provider call.",
 			func(c *Config) *time.Duration { return &c.DrainTimeout }),

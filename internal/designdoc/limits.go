@@ -78,7 +78,6 @@ func (s *sources) readValues() (map[string]string, error) {
 		"retention":       brief(policy.Retention),
 		"mismatch_status": strconv.Itoa(policy.MismatchStatus),
 		"keys_per_minute": strconv.Itoa(policy.KeysPerMinute),
-		"notice_wait":     brief(core.NoticeWait),
 		"await_deadline":  brief(core.AwaitDeadline),
 		"max_charges":     strconv.Itoa(core.MaxCharges),
 		"saga_collision":  chance(sagas, uuidBits),
@@ -86,7 +85,7 @@ func (s *sources) readValues() (map[string]string, error) {
 	}
 	for name, setting := range map[string]string{
 		"lease": "PAYSAGA_LEASE", "call_timeout": "PAYSAGA_CALL_TIMEOUT", "recovery_interval": "PAYSAGA_RECOVERY_INTERVAL",
-		"upkeep_interval": "PAYSAGA_UPKEEP_INTERVAL",
+		"upkeep_interval": "PAYSAGA_UPKEEP_INTERVAL", "notice_wait": "PAYSAGA_NOTICE_WAIT",
 	} {
 		duration, err := defaultOf(setting)
 		if err != nil {

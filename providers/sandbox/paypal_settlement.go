@@ -9,8 +9,8 @@ import (
 
 // payPalSettlementColumns are those of a settlement report, version 9. "Transaction  Debit or Credit" has two spaces in PayPal's files.
 const payPalSettlementColumns = `"CH","Transaction ID","Invoice ID","PayPal Reference ID","PayPal Reference ID Type",` +
-	`"Transaction Event Code","Transaction Initiation Date","Transaction Completion Date","Transaction  Debit or Credit","Gross Transaction Amount",` +
-	`"Gross Transaction Currency","Fee Debit or Credit","Fee Amount","Fee Currency","Custom Field","Consumer ID",` +
+	`"Transaction Event Code","Transaction Initiation Date","Transaction Completion Date","Transaction  Debit or Credit",` +
+	`"Gross Transaction Amount","Gross Transaction Currency","Fee Debit or Credit","Fee Amount","Fee Currency","Custom Field","Consumer ID",` +
 	`"Payment Tracking ID","Store ID","Bank Reference ID","Credit Transactional Fee","Credit Promotional Fee","Credit Term"`
 
 // The event codes of what is settled beside payments and refunds.
