@@ -16,7 +16,7 @@ type Kind string
 // The kinds.
 const (
 	MissingLocally       Kind = "missing_locally"              // the provider has a payment that no order knows
-	MissingAtProvider    Kind = saga.FindingPaymentMissing     // an order has money that the provider knows nothing of
+	PaymentMissing       Kind = saga.FindingPaymentMissing     // an order has money that the provider knows nothing of
 	StatusMismatch       Kind = "status_mismatch"              // one side has it paid, held or refused, the other has not
 	AmountMismatch       Kind = saga.FindingAmountMismatch     // the same payment over different amounts
 	CurrencyMismatch     Kind = "currency_mismatch"            // or in different currencies
@@ -36,7 +36,7 @@ const (
 // Kinds are all that there are.
 func Kinds() []Kind {
 	return []Kind{
-		MissingLocally, MissingAtProvider, StatusMismatch, AmountMismatch, CurrencyMismatch, DuplicateCharge, RefundedAtProvider, RefundMissing,
+		MissingLocally, PaymentMissing, StatusMismatch, AmountMismatch, CurrencyMismatch, DuplicateCharge, RefundedAtProvider, RefundMissing,
 		FeeMismatch, NetMismatch, Chargeback, OrphanReservation, AuthorizationExpired, SagaWithoutEnd, WebhookNotApplied, StatementMismatch,
 	}
 }
@@ -71,7 +71,7 @@ type Finding struct {
 	Refunds []saga.FoundRefund  // to be recorded
 	Others  []saga.OtherPayment // to be given back
 	Notice  *providers.Notice   // to be brought to the saga
-	Events  []Notice            // to be applied
+	Events  []Event             // to be applied
 }
 
 // Facts are what one side says. They are kept sealed: with references and amounts, they tell who paid what.

@@ -27,7 +27,7 @@ func Match(pair Pair, view View) []Finding {
 	m := matcher{View: view, pair: pair, payment: pair.Payment}
 	m.there = groups(pair)
 	m.ourStock()
-	m.ourNotices()
+	m.ourEvents()
 	m.ourEnd()
 	switch {
 	case m.payment.Busy:
@@ -168,23 +168,23 @@ func (m *matcher) ourStock() {
 	}
 }
 
-// ourNotices: a provider's event reaches its saga soon. One for a saga in review waits for the person, too.
-func (m *matcher) ourNotices() {
+// ourEvents: a provider's event reaches its saga soon. One for a saga in review waits for the person, too.
+func (m *matcher) ourEvents() {
 	if m.isReviewed() {
 		return
 	}
-	for _, notice := range m.pair.Notices {
-		if m.Now.Sub(notice.ReceivedAt) < m.Policy.NoticeWait {
+	for _, event := range m.pair.Events {
+		if m.Now.Sub(event.ReceivedAt) < m.Policy.EventWait {
 			continue
 		}
 		finding := Finding{
-			Kind: WebhookNotApplied, Severity: High, Provider: notice.Provider, Reference: notice.ID, Events: []Notice{notice},
-			Detail: "An event of the provider waits in the inbox.", There: Facts{References: []string{notice.ID}, At: notice.ReceivedAt},
+			Kind: WebhookNotApplied, Severity: High, Provider: event.Provider, Reference: event.ID, Events: []Event{event},
+			Detail: "An event of the provider waits in the inbox.", There: Facts{References: []string{event.ID}, At: event.ReceivedAt},
 		}
 		switch {
-		case notice.Parked && notice.Again < mostBrought:
+		case event.Parked && event.Again < mostBrought:
 			finding.Repair, finding.Detail = RepairApplyWebhook, "An event of the provider was given up after many tries."
-		case notice.Parked:
+		case event.Parked:
 			finding.Detail = "An event of the provider was brought again several times, and given up each time."
 		}
 		m.add(finding)

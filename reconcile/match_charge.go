@@ -263,7 +263,7 @@ func (m *matcher) missing() {
 		return
 	}
 	m.add(Finding{
-		Kind: MissingAtProvider, Severity: Critical, Provider: charge.Provider, Reference: charge.Reference,
+		Kind: PaymentMissing, Severity: Critical, Provider: charge.Provider, Reference: charge.Reference,
 		AtStake: m.money(max(m.payment.Captured, m.payment.Money.Amount)), Repair: RepairReview,
 		Detail: "The provider lists no payment of this order, and everything of that time was listed.",
 		There:  Facts{Source: sourceList, At: coverage.Until},

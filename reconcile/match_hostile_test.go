@@ -192,10 +192,10 @@ func TestManyOfAKind(t *testing.T) {
 	t.Parallel()
 	pair := paid()
 	for i := range 10_000 {
-		pair.Notices = append(pair.Notices, Notice{Provider: "stripe", ID: "evt", Parked: i%2 == 0, ReceivedAt: noon})
+		pair.Events = append(pair.Events, Event{Provider: "stripe", ID: "evt", Parked: i%2 == 0, ReceivedAt: noon})
 	}
 	f := onlyFinding(t, pair)
-	if len(f.Detail) > 1000 || len(f.Events) != len(pair.Notices) || !slices.Contains(Repairs(), f.Repair) {
+	if len(f.Detail) > 1000 || len(f.Events) != len(pair.Events) || !slices.Contains(Repairs(), f.Repair) {
 		t.Errorf("%d letters, %d events, repair %q", len(f.Detail), len(f.Events), f.Repair)
 	}
 }

@@ -167,8 +167,8 @@ func TestEveryKindIsFound(t *testing.T) {
 		repair Repair
 		stake  int64
 	}{
-		"lost at the provider":       {of(paid(), func(p *Pair) { p.There = nil }), MissingAtProvider, RepairReview, 1200},
-		"held, lost at the provider": {of(holding(), func(p *Pair) { p.There = nil }), MissingAtProvider, RepairReview, 1200},
+		"lost at the provider":       {of(paid(), func(p *Pair) { p.There = nil }), PaymentMissing, RepairReview, 1200},
+		"held, lost at the provider": {of(holding(), func(p *Pair) { p.There = nil }), PaymentMissing, RepairReview, 1200},
 		"another amount":             {of(paid(), func(p *Pair) { p.There[0].Money.Amount = 1000 }), AmountMismatch, RepairReview, 200},
 		"another currency":           {of(paid(), func(p *Pair) { p.There[0].Money.Currency = "USD" }), CurrencyMismatch, RepairReview, 1200},
 		"completed, canceled there":  {of(paid(), func(p *Pair) { p.There[0].Status = providers.Canceled }), StatusMismatch, RepairReview, 1200},
@@ -208,10 +208,10 @@ func TestEveryKindIsFound(t *testing.T) {
 		"nobody drives it":         {of(waiting(saga.StepPending), func(p *Pair) { p.Payment.DueAt = noon }), SagaWithoutEnd, RepairResume, 1200},
 		"nobody sends its charge":  {of(waiting(saga.StepPending), func(p *Pair) { p.Payment.State, p.Payment.DueAt, p.There = saga.Charging, noon, nil }), SagaWithoutEnd, RepairNone, 1200},
 		"nobody drives its refund": {of(refunded(), func(p *Pair) { p.Payment.Refunds[0].DueAt = noon }), SagaWithoutEnd, RepairResume, 500},
-		"an event waits":           {of(paid(), func(p *Pair) { p.Notices = []Notice{{Provider: "stripe", ID: "evt_1", ReceivedAt: noon}} }), WebhookNotApplied, RepairNone, 0},
-		"an event was given up":    {of(paid(), func(p *Pair) { p.Notices = []Notice{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}} }), WebhookNotApplied, RepairApplyWebhook, 0},
+		"an event waits":           {of(paid(), func(p *Pair) { p.Events = []Event{{Provider: "stripe", ID: "evt_1", ReceivedAt: noon}} }), WebhookNotApplied, RepairNone, 0},
+		"an event was given up":    {of(paid(), func(p *Pair) { p.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}} }), WebhookNotApplied, RepairApplyWebhook, 0},
 		"an event is given up for good": {of(paid(), func(p *Pair) {
-			p.Notices = []Notice{{Provider: "stripe", ID: "evt_1", Parked: true, Again: 3, ReceivedAt: noon}}
+			p.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, Again: 3, ReceivedAt: noon}}
 		}), WebhookNotApplied, RepairNone, 0},
 		"settled twice": {of(paid(), func(p *Pair) {
 			p.Payment.UpdatedAt = noon.Add(2 * time.Hour)
@@ -273,7 +273,7 @@ func TestReviewIsAPersons(t *testing.T) {
 	pair.Payment.State, pair.Payment.InReview = saga.NeedsReview, []string{saga.FindingAmountMismatch}
 	pair.There[0].Money.Amount = 1000
 	pair.There = append(pair.There, refundThere("re_9", "", 500))
-	pair.Notices = []Notice{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}}
+	pair.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}}
 	if found := Match(pair, view()); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}

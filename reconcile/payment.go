@@ -66,8 +66,8 @@ type Pair struct {
 	There []Told
 	// Settled are the lines about it of all settlement files that were read.
 	Settled []Settlement
-	// Notices are those of its provider that were not applied.
-	Notices []Notice
+	// Events are those of its provider that were not applied.
+	Events []Event
 }
 
 // Told is a transaction as a provider told of it.
@@ -85,8 +85,8 @@ type Settlement struct {
 	Provider string
 }
 
-// Notice is an event of a provider that waits, or was given up, in the inbox.
-type Notice struct {
+// Event is one of a provider that waits, or was given up, in the inbox.
+type Event struct {
 	Provider   string
 	ID         string
 	Parked     bool

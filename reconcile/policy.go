@@ -9,13 +9,13 @@ type Policy struct {
 	Grace time.Duration
 	// Stuck is how long an order or a refund may be due without anybody taking it up.
 	Stuck time.Duration
-	// NoticeWait is how long an event may wait in the inbox.
-	NoticeWait time.Duration
+	// EventWait is how long an event may wait in the inbox.
+	EventWait time.Duration
 	// IgnoreForeign leaves payments out that bear no key of our form: other systems may use the same account at the provider.
 	IgnoreForeign bool
 }
 
 // DefaultPolicy waits for what a healthy system does within seconds.
 func DefaultPolicy() Policy {
-	return Policy{Grace: 2 * time.Minute, Stuck: 15 * time.Minute, NoticeWait: 15 * time.Minute}
+	return Policy{Grace: 2 * time.Minute, Stuck: 15 * time.Minute, EventWait: 15 * time.Minute}
 }

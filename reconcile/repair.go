@@ -222,7 +222,7 @@ func (o *once) do(ctx context.Context, repair Repair, f Finding, state saga.Stat
 	case RepairRefundDuplicate:
 		return o.refundDuplicates(ctx, ref, f)
 	case RepairApplyWebhook:
-		return each(f.Events, func(event Notice) error { return o.Repairs.ApplyWebhook(ctx, event.Provider, event.ID) })
+		return each(f.Events, func(event Event) error { return o.Repairs.ApplyWebhook(ctx, event.Provider, event.ID) })
 	case RepairNone:
 	}
 	return nil

@@ -85,8 +85,8 @@ type Scope struct {
 	Until     time.Time
 	// StuckSince: an order or refund that has not moved since then is without an end.
 	StuckSince time.Time
-	// NoticeSince: an event that waits since before then was not applied.
-	NoticeSince time.Time
+	// EventSince: an event that waits since before then was not applied.
+	EventSince time.Time
 }
 
 // Place is where a batch of pairs ended, in the order of account and order.

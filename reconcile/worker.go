@@ -277,7 +277,7 @@ func (o *once) scope() Scope {
 	}
 	return Scope{
 		Run: o.run.ID, Providers: o.run.Providers, Since: since, Until: until,
-		StuckSince: o.now.Add(-o.Policy.Stuck), NoticeSince: o.now.Add(-o.Policy.NoticeWait),
+		StuckSince: o.now.Add(-o.Policy.Stuck), EventSince: o.now.Add(-o.Policy.EventWait),
 	}
 }
 

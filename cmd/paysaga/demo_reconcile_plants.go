@@ -110,7 +110,7 @@ var (
 	wantCurrency  = want{reconcile.CurrencyMismatch, reconcile.Critical, reconcile.RepairReview, isHalted}
 	wantTwice     = want{reconcile.DuplicateCharge, reconcile.Critical, reconcile.RepairRefundDuplicate, isMended}
 	wantTwiceMuch = want{reconcile.DuplicateCharge, reconcile.Critical, reconcile.RepairRefundDuplicate, isHalted}
-	wantGone      = want{reconcile.MissingAtProvider, reconcile.Critical, reconcile.RepairReview, isHalted}
+	wantGone      = want{reconcile.PaymentMissing, reconcile.Critical, reconcile.RepairReview, isHalted}
 	wantNoRefund  = want{reconcile.RefundMissing, reconcile.Critical, reconcile.RepairReview, isHalted}
 	wantLetGo     = want{reconcile.AuthorizationExpired, reconcile.High, reconcile.RepairLetGo, isMended}
 	wantComplete  = want{reconcile.StatusMismatch, reconcile.Critical, reconcile.RepairComplete, isMended}

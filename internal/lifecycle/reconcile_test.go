@@ -215,7 +215,7 @@ func TestForgottenAfterItWasListed(t *testing.T) {
 			}
 			plant(t, f, map[string]any{"kind": "payment_lost", "provider": provider})
 			result := f.Server.Reconcile(reconcile.ModePlan, stage.Allowed())
-			if len(result.Open) != 1 || result.Open[0].Kind != reconcile.MissingAtProvider {
+			if len(result.Open) != 1 || result.Open[0].Kind != reconcile.PaymentMissing {
 				t.Errorf("found %+v", result.Open)
 			}
 		})

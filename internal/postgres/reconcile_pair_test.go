@@ -86,15 +86,15 @@ func TestPairOfAPayment(t *testing.T) {
 		There: []reconcile.Told{
 			told(byPayment), told(byReference), told(byKey), told(bySagaKey), told(byRefundKey), told(behind),
 		},
-		Notices: []reconcile.Notice{{Provider: "fake", ID: "by_key", Parked: true}, {Provider: "fake", ID: "by_payment"}},
+		Events: []reconcile.Event{{Provider: "fake", ID: "by_key", Parked: true}, {Provider: "fake", ID: "by_payment"}},
 	}
 	for _, l := range lines[:3] {
 		want.Settled = append(want.Settled, reconcile.Settlement{Line: l, Provider: "fake"})
 	}
 	timeless := cmp.Options{
 		cmpopts.IgnoreFields(reconcile.Payment{}, "CreatedAt", "UpdatedAt"), cmpopts.IgnoreFields(reconcile.Told{}, "ToldAt"),
-		cmpopts.IgnoreFields(reconcile.Refund{}, "UpdatedAt", "StartedAt", "SettledAt"), cmpopts.IgnoreFields(reconcile.Notice{}, "ReceivedAt"),
-		cmpopts.SortSlices(func(x, y reconcile.Notice) bool { return x.ID < y.ID }),
+		cmpopts.IgnoreFields(reconcile.Refund{}, "UpdatedAt", "StartedAt", "SettledAt"), cmpopts.IgnoreFields(reconcile.Event{}, "ReceivedAt"),
+		cmpopts.SortSlices(func(x, y reconcile.Event) bool { return x.ID < y.ID }),
 	}
 	if diff := cmp.Diff(want, got, timeless); diff != "" {
 		t.Errorf("pair (-want +got):\n%s", diff)
@@ -205,13 +205,13 @@ func TestScopeOfARun(t *testing.T) {
 		}},
 		"an event waits": {prepare: func(b *bundle, _ reconcile.Run, _ saga.Saga) {
 			b.keepEvents(providers.Notice{ID: "e", About: providers.AboutCharge, Payment: "pay_1", At: noon})
-		}, scope: reconcile.Scope{NoticeSince: time.Now().Add(time.Hour)}},
+		}, scope: reconcile.Scope{EventSince: time.Now().Add(time.Hour)}},
 		"an event by key": {prepare: func(b *bundle, _ reconcile.Run, s saga.Saga) {
 			b.keepEvents(providers.Notice{ID: "e", About: providers.AboutCharge, Key: saga.SubKey(s.Key, saga.StepCharge, 1), At: noon})
-		}, scope: reconcile.Scope{NoticeSince: time.Now().Add(time.Hour)}},
+		}, scope: reconcile.Scope{EventSince: time.Now().Add(time.Hour)}},
 		"an event is new": {prepare: func(b *bundle, _ reconcile.Run, _ saga.Saga) {
 			b.keepEvents(providers.Notice{ID: "e", About: providers.AboutCharge, Payment: "pay_1", At: noon})
-		}, scope: reconcile.Scope{NoticeSince: noon.AddDate(-9, 0, 0)}, out: true},
+		}, scope: reconcile.Scope{EventSince: noon.AddDate(-9, 0, 0)}, out: true},
 		"a finding is open": {prepare: func(b *bundle, run reconcile.Run, s saga.Saga) {
 			b.judge(run, nil, ofOrder(s, reconcile.AmountMismatch))
 		}},

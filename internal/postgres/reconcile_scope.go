@@ -58,7 +58,7 @@ func (s *Store) fillScope(ctx context.Context, scope reconcile.Scope, anew bool)
 	batch.Queue(`TRUNCATE reconciliation_scope`)
 	batch.Queue(touchedSagas+` -- in order: so the list lies as it is read
 		INSERT INTO reconciliation_scope (account_id, order_id) SELECT DISTINCT account_id, order_id FROM all_of_them ORDER BY 1, 2`,
-		scope.Run, scope.Providers, scope.Since, scope.Until, scope.StuckSince, scope.NoticeSince)
+		scope.Run, scope.Providers, scope.Since, scope.Until, scope.StuckSince, scope.EventSince)
 	if err := s.sendFill(ctx, batch, `scope_of`, scope.Run); err != nil {
 		return fmt.Errorf("find the payments to compare: %w", err)
 	}

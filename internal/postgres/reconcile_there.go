@@ -71,7 +71,7 @@ const theirLines = `
 	SELECT place, ` + lineOfColumns + ` FROM everything -- half a file tells half of it: a charge without what was taken off it again
 	WHERE file_id IN (SELECT f.id FROM settlement_files f WHERE f.state = 'read') ORDER BY booked_at, id`
 
-const theirNotices = `
+const theirEvents = `
 	WITH own AS (SELECT o.place, o.key, o.account_id FROM unnest($1::int[], $2::uuid[], $6::text[]) AS o (place, key, account_id)),
 	known AS (` + knownReferences + `),
 	called AS (SELECT c.place, c.provider, c.sub_key FROM unnest($7::int[], $8::text[], $9::text[]) AS c (place, provider, sub_key)),
@@ -141,12 +141,12 @@ func (b *pairBatch) queueNotices(batch *pgx.Batch, accounts []string) {
 		}
 	}
 	arguments := []any{b.sagaPlaces, b.sagas, b.refPlaces, b.providers, b.references, accountsOf, places, ofProviders, keys}
-	batch.Queue(theirNotices, arguments...).Query(func(rows pgx.Rows) error {
+	batch.Queue(theirEvents, arguments...).Query(func(rows pgx.Rows) error {
 		var place int
-		var notice reconcile.Notice
-		fields := []any{&place, &notice.Provider, &notice.ID, &notice.Parked, &notice.ReceivedAt, &notice.Again}
+		var event reconcile.Event
+		fields := []any{&place, &event.Provider, &event.ID, &event.Parked, &event.ReceivedAt, &event.Again}
 		_, err := pgx.ForEachRow(rows, fields, func() error {
-			b.pairs[place].Notices = append(b.pairs[place].Notices, notice)
+			b.pairs[place].Events = append(b.pairs[place].Events, event)
 			return nil
 		})
 		return err //nolint:wrapcheck // wrapped by readTheirs
