@@ -43,7 +43,7 @@ func (o *once) read(ctx context.Context) error {
 			if !ok {
 				return err
 			}
-			o.unlisted.Providers = append(o.unlisted.Providers, Unlisted{provider, why}) // the others are looked at all the same
+			o.notListed(provider, why) // the others are looked at all the same
 		}
 		place = listPlace{}
 	}

@@ -50,19 +50,31 @@ func (s *quietStore) BeginRun(_ context.Context, run reconcile.Run, _ time.Durat
 	if s.held {
 		return reconcile.Run{}, reconcile.ErrBusy
 	}
+	if last := len(s.runs) - 1; last >= 0 && s.runs[last].State == reconcile.RunRunning { // it was left
+		s.held = true
+		return s.runs[last], nil
+	}
 	run.ID, run.CreatedAt, s.held = uuid.New(), time.Now(), true
 	s.runs = append(s.runs, run)
 	return run, nil
 }
 
-func (s *quietStore) SaveRun(_ context.Context, run reconcile.Run, _ time.Duration) error {
+func (s *quietStore) SaveRun(ctx context.Context, run reconcile.Run, _ time.Duration) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs[len(s.runs)-1], s.held = run, run.State == reconcile.RunRunning
 	return nil
 }
 
-func (s *quietStore) RenewRun(context.Context, reconcile.Run, time.Duration) error { return nil }
+func (s *quietStore) RenewRun(_ context.Context, _ reconcile.Run, lease time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = lease > 0
+	return nil
+}
 
 func (s *quietStore) Coverage(context.Context, string) (reconcile.Coverage, error) {
 	return reconcile.Coverage{}, nil
@@ -126,6 +138,43 @@ func TestEndlessList(t *testing.T) {
 	result, err := worker.Once(t.Context(), reconcile.Request{Mode: reconcile.ModePlan, RequestedBy: "a test"}, func(reconcile.Run) {})
 	if result.Run.State != reconcile.RunFailed || err == nil || !strings.Contains(err.Error(), "list_endless") {
 		t.Errorf("%s, %v", result.Run.State, err)
+	}
+}
+
+// pagedSource has two pages, and does something before it gives the second.
+type pagedSource struct {
+	slowSource
+
+	between func()
+}
+
+func (s pagedSource) List(_ context.Context, request providers.ListRequest) (providers.ListPage, error) {
+	if request.Cursor == "" {
+		return providers.ListPage{Next: "second"}, nil
+	}
+	s.between()
+	return providers.ListPage{}, nil
+}
+
+// A process that goes on with a run which another one left knows what that could not list.
+func TestLeftRunKnowsWhatIsUnlisted(t *testing.T) {
+	t.Parallel()
+	ctx, die := context.WithCancel(t.Context())
+	store := &quietStore{}
+	request := reconcile.Request{Mode: reconcile.ModePlan, RequestedBy: "a test"}
+	refuses := slowSource{refuse: "no_permission"}
+	first := newWorker(t, store, map[string]reconcile.Source{"a": refuses, "b": pagedSource{between: die}})
+	if _, err := first.Once(ctx, request, func(reconcile.Run) {}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first process: %v", err)
+	}
+	next := newWorker(t, store, map[string]reconcile.Source{"a": pagedSource{between: func() {}}, "b": pagedSource{between: func() {}}})
+	result, err := next.Once(t.Context(), request, func(reconcile.Run) {})
+	const want = "a: list is not readable: no_permission"
+	if _, unlisted := errors.AsType[*reconcile.UnlistedError](err); !unlisted || result.Run.Reason != want || len(store.runs) != 1 {
+		t.Errorf("%d runs, the last one %q, %v; want %q", len(store.runs), result.Run.Reason, err, want)
+	}
+	if result.Run.State != reconcile.RunFailed {
+		t.Errorf("the run is %s", result.Run.State)
 	}
 }
 

@@ -53,7 +53,7 @@ type Run struct {
 	Stage  Stage
 	Cursor string // within the stage, in the words of whoever is read
 	Totals Totals
-	Reason string // why it stopped or failed
+	Reason string // why it stopped or failed; while it runs, which providers could not be listed
 
 	Fence      int64 // of its lease; a write under an older one is refused
 	CreatedAt  time.Time

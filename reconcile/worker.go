@@ -125,7 +125,6 @@ type once struct {
 	progress func(Run)
 	result   Result
 	now      time.Time // when it began, by the database's clock
-	unlisted UnlistedError
 }
 
 func (w *Worker) begin(ctx context.Context, request Request) (Run, error) {
@@ -198,12 +197,33 @@ func (o *once) stages(ctx context.Context) error {
 		case StageRepair:
 			err = o.repair(ctx)
 		default:
-			return o.unlisted.orNil()
+			return o.asListed()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// notListed notes that a provider could not be listed, in the run, so that another process which goes on with it knows.
+func (o *once) notListed(provider string, why *providers.ListError) {
+	o.because(provider + ": " + why.Error())
+}
+
+// because adds to why the run does not end well.
+func (o *once) because(why string) {
+	if o.run.Reason != "" {
+		o.run.Reason += "; "
+	}
+	o.run.Reason += why
+}
+
+// asListed is the error of a run that did all but list each provider.
+func (o *once) asListed() error {
+	if o.run.Reason != "" {
+		return &UnlistedError{o.run.Reason}
+	}
+	return nil
 }
 
 // next notes that a stage is over.
@@ -240,7 +260,8 @@ func (o *once) end(ctx context.Context, err error) {
 	case err == nil:
 		o.run.State = RunDone
 	case exceeds:
-		o.run.State, o.run.Reason = RunStopped, reasonOf(err)
+		o.run.State = RunStopped
+		o.because(reasonOf(err))
 	default:
 		o.run.State, o.run.Reason = RunFailed, reasonOf(err)
 	}
@@ -378,25 +399,6 @@ func (e *ExceedsError) Error() string {
 }
 
 // UnlistedError tells which providers could not be listed, and why.
-type UnlistedError struct{ Providers []Unlisted }
+type UnlistedError struct{ sentences string }
 
-// Unlisted is a provider that could not be listed.
-type Unlisted struct {
-	Provider string
-	Why      *providers.ListError
-}
-
-func (e *UnlistedError) Error() string {
-	sentences := make([]string, len(e.Providers))
-	for i, unlisted := range e.Providers {
-		sentences[i] = unlisted.Provider + ": " + unlisted.Why.Error()
-	}
-	return strings.Join(sentences, "; ")
-}
-
-func (e *UnlistedError) orNil() error {
-	if len(e.Providers) == 0 {
-		return nil
-	}
-	return e
-}
+func (e *UnlistedError) Error() string { return e.sentences }
