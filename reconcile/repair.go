@@ -228,10 +228,11 @@ func (o *once) do(ctx context.Context, repair Repair, f Finding, state saga.Stat
 	return nil
 }
 
-// refundDuplicates gives back what was taken twice. What cannot be given back by rule is a person's.
+// refundDuplicates gives back what was taken twice. What cannot be given back by rule is a person's; what nobody can tell at this moment
+// is the next run's.
 func (o *once) refundDuplicates(ctx context.Context, ref saga.Ref, f Finding) error {
 	err := each(f.Others, func(other saga.OtherPayment) error { return o.Repairs.RefundOther(ctx, ref, other) })
-	if refused, ok := errors.AsType[*saga.RefusedError](err); ok { // the order has ended: waiting would tell nobody more
+	if refused, ok := errors.AsType[*saga.RefusedError](err); ok && refused.Reason != saga.RefusedBusy {
 		if err := o.Repairs.Contradict(ctx, ref, string(f.Kind), f.Detail+" "+refused.Detail); err != nil {
 			return err
 		}

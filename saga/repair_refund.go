@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,6 +172,13 @@ func (r Repairs) RefundOther(ctx context.Context, order Ref, other OtherPayment)
 		if err := r.isOther(s, other); err != nil {
 			return err
 		}
+		told, other, err := r.lookAtOther(ctx, s, other)
+		if err != nil {
+			return err
+		}
+		if err := r.isOther(s, other); err != nil {
+			return err
+		}
 		refund := unasked(s, Key(order.AccountID, repayments, s.Key.String()+":"+other.Provider+":"+other.Reference, 1), other.Amount)
 		refund.Refund.Provider, refund.Refund.Payment = other.Provider, other.Reference
 		refund.Refund.Reason = "A payment beside the order's own."
@@ -179,20 +187,49 @@ func (r Repairs) RefundOther(ctx context.Context, order Ref, other OtherPayment)
 		} else if !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("load saga: %w", err)
 		}
-		return r.repay(ctx, refund, other)
+		if told != nil && (told.Kind != providers.Succeeded || told.Code != "" || told.Money != refund.money(other.Amount)) {
+			return refusedf(RefusedContradicted, "Asked for the payment, the provider tells otherwise (%s).", inWords(*told))
+		}
+		return r.repay(ctx, refund)
 	})
 }
 
-// repay begins the refund of another payment, and drives it. A provider that can be asked must know the payment as taken.
-func (r Repairs) repay(ctx context.Context, refund Saga, other OtherPayment) error {
-	if provider := r.Providers[other.Provider]; !provider.Windows().NoLookup {
-		asking, cancel := context.WithTimeout(ctx, r.CallTimeout)
-		told := provider.Lookup(asking, providers.LookupRequest{Key: other.Key, SagaKey: refund.Order.ID.String(), Reference: other.Reference})
-		cancel()
-		if told.Kind != providers.Succeeded || told.Reference != other.Reference || told.Code != "" || told.Money != refund.money(other.Amount) {
-			return refusedf(RefusedContradicted, "Asked for the payment, the provider tells otherwise (%s, %s).", told.Kind, told.Money)
-		}
+// lookAtOther asks the provider how another payment stands, and names it as the provider does: a list may tell of an order's capture where
+// all calls are about the order. told is nil where the provider cannot be asked. Errors: *RefusedError, busy where it does not answer.
+func (r Repairs) lookAtOther(ctx context.Context, s Saga, other OtherPayment) (told *providers.Outcome, named OtherPayment, err error) {
+	provider := r.Providers[other.Provider]
+	if provider.Windows().NoLookup {
+		return nil, other, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.CallTimeout)
+	defer cancel()
+	outcome := provider.Lookup(ctx, providers.LookupRequest{Key: other.Key, SagaKey: s.Order.ID.String(), Reference: other.Reference})
+	conclusive := outcome.Code == providers.CodeOtherPayment || outcome.Code == providers.CodeSeveralPayments
+	switch outcome.Kind {
+	case providers.Busy, providers.Unknown:
+		if !conclusive {
+			return nil, other, refusedf(RefusedBusy, "The provider does not tell at this moment how the payment stands (%s).", inWords(outcome))
+		}
+	default:
+		other.Reference = cmp.Or(outcome.Reference, other.Reference)
+	}
+	return &outcome, other, nil
+}
+
+// inWords is what an outcome says, for people.
+func inWords(outcome providers.Outcome) string {
+	words := []string{string(outcome.Kind)}
+	if outcome.Code != "" {
+		words = append(words, outcome.Code)
+	}
+	if outcome.Money.Currency != "" {
+		words = append(words, outcome.Money.String())
+	}
+	return strings.Join(words, ", ")
+}
+
+// repay begins the refund of another payment, and drives it.
+func (r Repairs) repay(ctx context.Context, refund Saga) error {
 	begun, now, err := r.beginUnasked(ctx, refund, Event{Kind: Resume, Audit: &AuditEntry{
 		Actor: Repairer, Action: "saga.refund_duplicate", Reason: "The provider had taken it beside the order's own payment.",
 	}})
@@ -233,7 +270,7 @@ func (r Repairs) isOther(s Saga, other OtherPayment) error {
 	case other.Amount <= 0 || other.Reference == "":
 		return refusedf(RefusedUnfit, "A payment has an amount, and an id at its provider.")
 	case own == nil || own.ProviderReference == "":
-		return refusedf(RefusedBusy, "Nobody knows yet which payment is the order's own.")
+		return refusedf(RefusedUnfit, "Nobody knows which payment is the order's own.")
 	case !strings.HasPrefix(string(other.Key), s.Key.String()):
 		return refusedf(RefusedUnfit, "The payment does not bear the order's key.")
 	}

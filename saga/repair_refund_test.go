@@ -264,7 +264,7 @@ func TestRefundOtherRefused(t *testing.T) {
 	}{
 		"its own": {order, own, saga.RefusedUnfit}, "another order's": {order, others, saga.RefusedUnfit},
 		"of another order's key": {order, foreign, saga.RefusedUnfit}, "at nobody": {order, elsewhere, saga.RefusedUnfit},
-		"which is its own": {unclear, saga.OtherPayment{Provider: "fake", Reference: "pay_5", Key: chargeKey(unclear), Amount: 1200}, saga.RefusedBusy},
+		"which is its own": {unclear, saga.OtherPayment{Provider: "fake", Reference: "pay_5", Key: chargeKey(unclear), Amount: 1200}, saga.RefusedUnfit},
 		"held":             {order, held, saga.RefusedContradicted}, "over another amount": {order, less, saga.RefusedContradicted},
 		"not there": {order, missing, saga.RefusedContradicted},
 	} {

@@ -227,7 +227,8 @@ func (a *Adapter) finish(ctx context.Context, id string, verb finishing, key, ch
 // Processing with CodeApproved is for the saga to end: the customer has approved, and only Continue takes the money.
 //
 // NotFound is conclusive only when the charge is older than Windows().LookupDelay. PayPal forgets an order that was not approved in
-// hours, so a Reference that it does not know is looked for among the transactions as well, if SentAt is given. A payment whose
+// hours, so a Reference that it does not know is looked for among the transactions as well, if SentAt is given. Without SentAt it may be
+// a capture's or an authorization's id, as lists tell them; the outcome names the order. A payment whose
 // money has all been given back is Canceled with CodeRefunded.
 func (a *Adapter) Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome {
 	if request.Reference == "" {
@@ -237,14 +238,30 @@ func (a *Adapter) Lookup(ctx context.Context, request providers.LookupRequest) p
 		return unknown(codeReferenceInvalid)
 	}
 	outcome := a.look(ctx, request.Reference, request.Key)
-	if outcome.Kind != providers.NotFound || request.SentAt.IsZero() {
+	switch {
+	case outcome.Kind != providers.NotFound:
 		return outcome
+	case request.SentAt.IsZero():
+		return a.lookByPayment(ctx, request, outcome)
 	}
 	outcome = a.search(ctx, request, approvalSpan)
 	if outcome.Reference == "" {
 		outcome.Reference = request.Reference
 	}
 	return outcome
+}
+
+// lookByPayment asks for the order to which a capture or an authorization belongs: by these PayPal's lists tell of payments. Where it is
+// neither, there is no such order.
+func (a *Adapter) lookByPayment(ctx context.Context, request providers.LookupRequest, absent providers.Outcome) providers.Outcome {
+	id, failed := a.orderOf(ctx, transactionInfo{ID: request.Reference})
+	switch {
+	case failed == nil:
+		return a.look(ctx, id, request.Key)
+	case failed.Code == codeOtherObject:
+		return absent
+	}
+	return *failed
 }
 
 // look asks for one order by its id.

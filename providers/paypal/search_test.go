@@ -102,7 +102,10 @@ func TestSearch(t *testing.T) {
 func TestForgottenOrder(t *testing.T) {
 	t.Parallel()
 	missing := canned{status: 404, body: problemJSON("RESOURCE_NOT_FOUND", "INVALID_RESOURCE_ID")}
-	adapter, fake := adapterAt(t, map[string][]canned{"GET " + orderPath: {missing}, searchCall: ok(pageJSON(0, 0))})
+	adapter, fake := adapterAt(t, map[string][]canned{
+		"GET " + orderPath: {missing}, searchCall: ok(pageJSON(0, 0)),
+		"GET /v2/payments/captures/" + testOrder: {missing}, "GET /v2/payments/authorizations/" + testOrder: {missing},
+	})
 	want := providers.Outcome{Kind: providers.NotFound, Reference: testOrder}
 	if diff := cmp.Diff(want, adapter.Lookup(t.Context(), lookupRequest(testOrder))); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
@@ -115,6 +118,46 @@ func TestForgottenOrder(t *testing.T) {
 	want.Code = "INVALID_RESOURCE_ID"
 	if diff := cmp.Diff(want, adapter.Lookup(t.Context(), timeless)); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+}
+
+// TestLookUpByPayment: a list tells of a capture, and the calls are about its order.
+func TestLookUpByPayment(t *testing.T) {
+	t.Parallel()
+	const lookedFor = "GET /v2/checkout/orders/CAP1"
+	paid := ok(orderJSON("COMPLETED", capturesJSON(captureJSON("CAP1", "COMPLETED", "39.98"))))
+	related := ok(`{"id":"X","supplementary_data":{"related_ids":{"order_id":"` + testOrder + `"}}}`)
+	missing := []canned{{status: 404, body: problemJSON("RESOURCE_NOT_FOUND", "INVALID_RESOURCE_ID")}}
+	for name, test := range map[string]struct {
+		answers map[string][]canned
+		want    providers.Outcome
+	}{
+		"a capture": {
+			map[string][]canned{lookedFor: missing, "GET /v2/payments/captures/CAP1": related, "GET " + orderPath: paid},
+			providers.Outcome{Kind: providers.Succeeded, Reference: testOrder, Money: euros39},
+		},
+		"an authorization": {
+			map[string][]canned{
+				lookedFor: missing, "GET /v2/payments/captures/CAP1": missing, "GET /v2/payments/authorizations/CAP1": related, "GET " + orderPath: paid,
+			},
+			providers.Outcome{Kind: providers.Succeeded, Reference: testOrder, Money: euros39},
+		},
+		"neither": {
+			map[string][]canned{lookedFor: missing, "GET /v2/payments/captures/CAP1": missing, "GET /v2/payments/authorizations/CAP1": missing},
+			providers.Outcome{Kind: providers.NotFound, Code: "INVALID_RESOURCE_ID", Reference: "CAP1"},
+		},
+		"nobody knows": {
+			map[string][]canned{lookedFor: missing, "GET /v2/payments/captures/CAP1": {{status: 500}}}, unknown(codeServerError),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			adapter, _ := adapterAt(t, test.answers)
+			request := providers.LookupRequest{Key: testKey, SagaKey: testSagaKey, Reference: "CAP1"}
+			if diff := cmp.Diff(test.want, adapter.Lookup(t.Context(), request)); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
