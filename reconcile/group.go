@@ -240,14 +240,16 @@ func (g *group) isSettledBy(line Settlement) bool {
 }
 
 // returned is what was given back of it.
-func (g *group) returned() int64 {
-	var sum int64
+func (g *group) returned() int64 { return max(g.refunded(), g.given) }
+
+// refunded is what the refunds come to that are told one by one.
+func (g *group) refunded() (sum int64) {
 	for _, refund := range g.refunds {
 		if refund.Status == providers.Succeeded || refund.Status == providers.Processing {
 			sum = plus(sum, refund.Money.Amount)
 		}
 	}
-	return max(sum, g.given)
+	return sum
 }
 
 // kept is what the provider has taken and not given back.

@@ -23,22 +23,16 @@ type View struct {
 // Match compares both sides of a payment. It is pure, and finds the same for the same; no two findings are the same one.
 //
 // What the provider told counts only where nothing happened here since, so that a payment which is on its way is no finding.
-func Match(pair Pair, view View) []Finding {
-	m := matcher{View: view, pair: pair, payment: pair.Payment}
-	m.there = groups(pair)
-	m.ourStock()
-	m.ourEvents()
-	m.ourEnd()
-	switch {
-	case m.payment.Busy:
-	case m.payment.State == saga.NeedsReview:
-		m.inReview()
-	default:
-		m.charges()
-		m.refunds()
+func Match(pair Pair, view View) Judgement {
+	m := newMatcher(pair, view)
+	for _, c := range checks() {
+		m.check(c)
 	}
-	m.settled()
-	return m.found
+	return Judgement{Found: m.found, Judged: m.judged()}
+}
+
+func newMatcher(pair Pair, view View) *matcher {
+	return &matcher{View: view, pair: pair, payment: pair.Payment, there: groups(pair), told: toldRefunds(pair), left: map[uuid.UUID][]Kind{}}
 }
 
 // matcher is the working state of one Match.
@@ -48,7 +42,9 @@ type matcher struct {
 	pair    Pair
 	payment Payment
 	there   []*group
+	told    []Told // the refunds
 	found   []Finding
+	left    map[uuid.UUID][]Kind // of each saga, what some check could not judge
 }
 
 // add notes a finding about the order's saga; one of the same kind is the same finding, about more.
@@ -58,6 +54,9 @@ func (m *matcher) add(f Finding) {
 		f.SagaKey = m.payment.OrderID
 	}
 	f.Here = cmpFacts(f.Here, m.here())
+	if f.Kind == CurrencyMismatch { // amounts in two currencies cannot be compared
+		m.leave(f.SagaKey, AmountMismatch)
+	}
 	for i := range m.found {
 		known := &m.found[i]
 		if known.Kind != f.Kind || known.SagaKey != f.SagaKey {
@@ -159,19 +158,23 @@ func (m *matcher) chargeOf(g *group) *Charge {
 }
 
 // ourStock: an order that is over holds no stock.
-func (m *matcher) ourStock() {
-	if m.payment.State.Ended() && m.payment.State != saga.NeedsReview && m.payment.HeldStock && !m.payment.Busy {
+func (m *matcher) ourStock() verdict {
+	if m.atWork() {
+		return unjudged
+	}
+	if m.payment.State.Ended() && m.payment.HeldStock {
 		m.add(Finding{
 			Kind: OrphanReservation, Severity: High, Repair: RepairRelease,
 			Detail: "The order is " + string(m.payment.State) + " and still holds stock.",
 		})
 	}
+	return judged
 }
 
 // ourEvents: a provider's event reaches its saga soon. One for a saga in review waits for the person, too.
-func (m *matcher) ourEvents() {
+func (m *matcher) ourEvents() verdict {
 	if m.isReviewed() {
-		return
+		return unjudged
 	}
 	for _, event := range m.pair.Events {
 		if m.Now.Sub(event.ReceivedAt) < m.Policy.EventWait {
@@ -189,6 +192,7 @@ func (m *matcher) ourEvents() {
 		}
 		m.add(finding)
 	}
+	return judged
 }
 
 // mostBrought is how often an event that was given up is brought again by rule.
@@ -201,26 +205,42 @@ func (m *matcher) isReviewed() bool {
 }
 
 // ourEnd: what is due is taken up by recovery within seconds.
-func (m *matcher) ourEnd() {
-	overdue := func(due time.Time, busy bool) bool { return !due.IsZero() && !busy && m.Now.Sub(due) > m.Policy.Stuck }
-	if overdue(m.payment.DueAt, m.payment.Busy) {
-		finding := Finding{
-			Kind: SagaWithoutEnd, Severity: High, AtStake: m.payment.Money, Repair: RepairResume,
-			Detail: "The order is " + string(m.payment.State) + " and due, and nobody takes it up: is there a server with --role worker or all?",
-		}
-		if mayCharge(m.payment.State) {
-			finding.Repair = RepairNone
-		}
-		m.add(finding)
+func (m *matcher) ourEnd() verdict {
+	switch {
+	case !m.isOverdue(m.payment.DueAt):
+		return judged
+	case m.payment.Busy: // whoever drives it may be the one who stands still
+		return unjudged
 	}
-	for _, refund := range m.payment.Refunds {
-		if refund.SagaKey != m.payment.OrderID && overdue(refund.DueAt, refund.Busy) {
-			m.add(Finding{
-				Kind: SagaWithoutEnd, Severity: High, SagaKey: refund.SagaKey, AtStake: m.money(refund.Amount), Repair: RepairResume,
-				Detail: "A refund is " + string(refund.State) + " and due, and nobody takes it up.", Here: m.hereOf(refund),
-			})
-		}
+	finding := Finding{
+		Kind: SagaWithoutEnd, Severity: High, AtStake: m.payment.Money, Repair: RepairResume,
+		Detail: "The order is " + string(m.payment.State) + " and due, and nobody takes it up: is there a server with --role worker or all?",
 	}
+	if mayCharge(m.payment.State) {
+		finding.Repair = RepairNone
+	}
+	m.add(finding)
+	return judged
+}
+
+// refundEnd is ourEnd of a refund with a saga of its own.
+func (m *matcher) refundEnd(i int) verdict {
+	refund := m.payment.Refunds[i]
+	switch {
+	case refund.SagaKey == m.payment.OrderID, !m.isOverdue(refund.DueAt):
+		return judged
+	case refund.Busy:
+		return unjudged
+	}
+	m.add(Finding{
+		Kind: SagaWithoutEnd, Severity: High, SagaKey: refund.SagaKey, AtStake: m.money(refund.Amount), Repair: RepairResume,
+		Detail: "A refund is " + string(refund.State) + " and due, and nobody takes it up.", Here: m.hereOf(refund),
+	})
+	return judged
+}
+
+func (m *matcher) isOverdue(due time.Time) bool {
+	return !due.IsZero() && m.Now.Sub(due) > m.Policy.Stuck
 }
 
 // mayCharge tells the states in which the saga's next call can be a charge: to send one is for the workers, never for a repair.
@@ -248,10 +268,14 @@ func (m *matcher) inReview() {
 			wanting = wanting && slices.Contains(resumable, kind)
 		}
 		if wanting {
-			m.add(m.about(g, Finding{
+			finding := Finding{
 				Kind: StatusMismatch, Severity: Critical, AtStake: m.payment.Money, Repair: RepairComplete,
 				Detail: "The provider knows by now how the payment ended, and the order waits for that.",
-			}))
+			}
+			if kind, differs := m.moneyDiffers(g, max(g.taken, g.held)); differs && g.live() && m.payment.Captured == 0 {
+				finding = m.otherMoney(g, kind)
+			}
+			m.add(m.about(g, finding))
 		}
 	}
 }

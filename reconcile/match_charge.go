@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,20 +15,37 @@ import (
 	"paysaga/saga"
 )
 
-// charges holds each payment that the provider tells of against the order, and the order's payment against what it tells.
-func (m *matcher) charges() {
-	known := m.known()
+// own holds the order against its own payment.
+func (m *matcher) own() verdict {
+	switch known := m.known(); {
+	case m.payment.Busy:
+		return unjudged
+	case m.payment.State == saga.NeedsReview:
+		m.inReview()
+		return unjudged
+	case known == nil: // where it must be there, it is missing
+		return m.listed()
+	default:
+		return m.ownPayment(known)
+	}
+}
+
+// others holds each payment that the provider tells of beside the order's own against the order.
+func (m *matcher) others() verdict {
+	if m.atWork() {
+		return unjudged
+	}
+	said, known := judged, m.known()
 	for _, g := range m.there {
 		switch {
-		case g == known:
-			m.ownPayment(g)
-		case g.live() && (!g.listed || !m.isOlder(g)): // what is booked, whenever, moved
-			m.other(g, known)
+		case g == known, !g.live():
+		case g.listed && m.isOlder(g): // else it is booked, and what is booked, whenever, moved
+			said = unjudged
+		default:
+			said = said && m.other(g, known)
 		}
 	}
-	if known == nil {
-		m.missing()
-	}
+	return said
 }
 
 // known is the payment at the provider that the order's newest charge is: by the provider's id where it is known, else the one that keeps
@@ -65,24 +83,25 @@ func (m *matcher) onlyRefunded(charge *Charge) *group {
 }
 
 // ownPayment compares the order with its own payment.
-func (m *matcher) ownPayment(g *group) {
+func (m *matcher) ownPayment(g *group) verdict {
 	if m.isOlder(g) {
 		m.settledAfterAll(g)
-		return
+		return unjudged
 	}
 	switch m.payment.State {
 	case saga.Completed:
-		m.completed(g)
+		return m.completed(g)
 	case saga.RolledBack:
-		m.rolledBack(g)
+		return m.rolledBack(g)
 	case saga.Charging, saga.Awaiting:
-		m.waiting(g)
+		return m.waiting(g)
 	default: // on its way: it looks by itself
+		return unjudged
 	}
 }
 
 // completed: what was captured here is taken there.
-func (m *matcher) completed(g *group) {
+func (m *matcher) completed(g *group) verdict {
 	switch {
 	case g.currency != "" && g.currency != m.payment.Money.Currency:
 		m.add(m.about(g, Finding{
@@ -95,29 +114,64 @@ func (m *matcher) completed(g *group) {
 			Detail: fmt.Sprintf("%s are captured here, %s at the provider.", m.money(m.payment.Captured), m.money(g.taken)),
 		}))
 	case g.status == providers.Canceled && g.returned() > 0 && g.returned() == m.payment.Refunded: // a list may call it so
-	case g.settledStatus() && g.status != providers.Succeeded:
+	case !g.settledStatus():
+		return unjudged
+	case g.status != providers.Succeeded:
 		m.add(m.about(g, Finding{
 			Kind: StatusMismatch, Severity: Critical, AtStake: m.money(m.payment.Captured), Repair: RepairReview,
 			Detail: fmt.Sprintf("The order is completed; its payment is %s at the provider.", g.status),
 		}))
 	}
+	return judged
 }
 
-// rolledBack: nothing of an order that came to nothing is kept or held. What a refund of ours is to give back is on its way, or the
-// refund's own finding.
-func (m *matcher) rolledBack(g *group) {
-	if !g.live() || m.givesBack(saga.StepDone) {
-		return
+// rolledBack: nothing of an order that came to nothing is kept or held. What refunds of ours are to give back is on its way, or their own
+// finding. Given back by rule is only what the order was about, and once: the saga that undoes it knows of no other money.
+func (m *matcher) rolledBack(g *group) verdict {
+	left, gaveBack := m.leftOf(g), m.givesBack(saga.StepDone)
+	if !gaveBack {
+		left = max(left, g.holds())
+	}
+	if left == 0 {
+		return judged
 	}
 	finding := m.about(g, Finding{
-		Kind: StatusMismatch, Severity: Critical, Repair: RepairUndo,
+		Kind: StatusMismatch, Severity: Critical, Repair: RepairUndo, AtStake: providers.Money{Amount: left, Currency: g.currency},
 		Detail: "The order came to nothing, and the provider has its money.",
 	})
 	finding.Notice = g.notice()
+	if kind, differs := m.moneyDiffers(g, left); differs || gaveBack {
+		finding.Kind, finding.Repair = cmp.Or(kind, AmountMismatch), RepairReview
+		finding.Detail = fmt.Sprintf("The order over %s came to nothing, and the provider has %s of it.", m.payment.Money, finding.AtStake)
+	}
 	if !g.listed { // a refund may stand in a file that was not read
 		finding.Repair = RepairReview
 	}
 	m.add(finding)
+	return judged
+}
+
+// leftOf is what the provider keeps of a payment, once it has all that was given back here.
+func (m *matcher) leftOf(g *group) int64 {
+	back := g.refunded()
+	for i, refund := range m.payment.Refunds {
+		if refund.done() && refund.Provider == g.provider && g.currency == m.payment.Money.Currency && !m.isToldOf(i) {
+			back = plus(back, refund.Amount)
+		}
+	}
+	return max(0, g.taken-max(0, back, g.given))
+}
+
+// moneyDiffers tells by which kind of finding a provider has other money than the order's. Of a hold that is captured by us, or in the
+// provider's pages, it may be a part.
+func (m *matcher) moneyDiffers(g *group, has int64) (kind Kind, differs bool) {
+	switch ours := m.payment.Money; {
+	case g.currency != ours.Currency && g.currency != "":
+		return CurrencyMismatch, true
+	case has != ours.Amount:
+		return AmountMismatch, true
+	}
+	return "", false
 }
 
 // settledAfterAll: what an order that came to nothing is settled for since is a person's, however long ago the provider told of its payment
@@ -152,54 +206,74 @@ func (m *matcher) givesBack(status saga.StepStatus) bool {
 }
 
 // waiting: an order that waits takes what the provider has decided.
-func (m *matcher) waiting(g *group) {
-	held := m.payment.State == saga.Awaiting && m.payment.Capture == saga.CaptureManual && m.newest().Status == saga.StepDone
+func (m *matcher) waiting(g *group) verdict {
 	var finding Finding
-	switch {
-	case held:
+	said := judged
+	switch charge := m.newest(); {
+	case m.payment.State == saga.Awaiting && m.payment.Capture == saga.CaptureManual && charge.Status == saga.StepDone:
 		finding = m.holding(g)
-	case m.newest().Status != saga.StepFailed: // else it waits for another payment
-		finding = undecided(g.status)
+		said = verdict(g.settledStatus())
+	case charge.Status != saga.StepFailed:
+		finding = m.undecided(g)
+	default: // it waits for another payment
+		said = g.status == providers.Declined || g.status == providers.Canceled
 	}
-	if finding.Kind == "" {
-		return
+	if finding.Kind != "" {
+		finding.Notice = g.notice()
+		m.add(m.about(g, finding))
 	}
-	finding.AtStake, finding.Notice = m.payment.Money, g.notice()
-	m.add(m.about(g, finding))
+	return said
 }
 
 // holding: an order that waits for a capture is not held any more, or was captured by somebody else.
 func (m *matcher) holding(g *group) Finding {
-	switch {
+	switch kind, differs := m.moneyDiffers(g, g.taken); {
 	case g.status == providers.Canceled:
 		return Finding{
-			Kind: AuthorizationExpired, Severity: High, Repair: RepairLetGo,
+			Kind: AuthorizationExpired, Severity: High, Repair: RepairLetGo, AtStake: m.payment.Money,
 			Detail: "The order waits for a capture, and nothing is held at the provider any more.",
 		}
-	case g.status == providers.Succeeded && g.taken != m.payment.Captured:
-		return Finding{
-			Kind: StatusMismatch, Severity: Critical, Repair: RepairComplete,
-			Detail: "The order waits for a capture, and the money is taken at the provider.",
-		}
+	case g.status != providers.Succeeded || g.taken == m.payment.Captured && kind != CurrencyMismatch:
+		return Finding{}
+	case kind == CurrencyMismatch, differs && (g.taken > m.payment.Money.Amount || g.taken < m.payment.Captured):
+		return m.otherMoney(g, kind)
 	}
-	return Finding{}
+	return Finding{
+		Kind: StatusMismatch, Severity: Critical, Repair: RepairComplete, AtStake: m.money(g.taken - m.payment.Captured),
+		Detail: "The order waits for a capture, and the money is taken at the provider.",
+	}
 }
 
 // undecided: an order waits for what the provider has decided.
-func undecided(status providers.OutcomeKind) Finding {
-	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairComplete}
-	switch status {
-	case providers.Succeeded:
+func (m *matcher) undecided(g *group) Finding {
+	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairComplete, AtStake: m.payment.Money}
+	switch g.status {
+	case providers.Succeeded, providers.Authorized:
+		has := max(g.taken, g.held)
+		part := m.payment.Capture == saga.CaptureManual && g.taken > 0 && has < m.payment.Money.Amount
+		if kind, differs := m.moneyDiffers(g, has); differs && (kind == CurrencyMismatch || !part) {
+			return m.otherMoney(g, kind)
+		}
 		finding.Detail = "The provider took the money, and the order waits."
-	case providers.Authorized:
-		finding.Detail = "The provider holds the money, and the order waits."
+		if g.status == providers.Authorized {
+			finding.Detail = "The provider holds the money, and the order waits."
+		}
 	case providers.Declined, providers.Canceled:
 		finding.Severity, finding.Repair = Low, RepairResume
-		finding.Detail = fmt.Sprintf("The payment is %s at the provider, and the order waits.", status)
+		finding.Detail = fmt.Sprintf("The payment is %s at the provider, and the order waits.", g.status)
 	default:
 		return Finding{}
 	}
 	return finding
+}
+
+// otherMoney is about a payment over other money than that of the order which waits for it.
+func (m *matcher) otherMoney(g *group, kind Kind) Finding {
+	has := providers.Money{Amount: max(g.taken, g.held), Currency: g.currency}
+	return Finding{
+		Kind: kind, Severity: Critical, Repair: RepairReview, AtStake: has,
+		Detail: fmt.Sprintf("The order is about %s, its payment at the provider about %s.", m.payment.Money, has),
+	}
 }
 
 // notice is what the provider tells, as it would have announced it.
@@ -226,20 +300,21 @@ func (g *group) keyOf(order uuid.UUID) providers.SubKey {
 }
 
 // other is about money that the provider keeps or holds for the order beside the payment that it knows.
-func (m *matcher) other(g, known *group) {
+func (m *matcher) other(g, known *group) verdict {
 	finding := m.about(g, Finding{
 		Kind: DuplicateCharge, Severity: Critical, Repair: RepairReview,
 		Detail: "The provider has money of this order in another payment than the one that the order knows.",
 	})
 	ended := m.payment.State == saga.Completed || m.payment.State == saga.RolledBack
 	if charge := m.chargeOf(g); known == nil && charge != nil && charge.Attempt != m.newest().Attempt && !ended {
-		return // an earlier attempt is looked at when the order has ended
+		return unjudged // an earlier attempt is looked at when the order has ended
 	}
 	if ended && g.listed && g.holds() == 0 && g.kept() == g.taken && g.currency == m.payment.Money.Currency && m.isBeside(known) {
 		finding.Repair = RepairRefundDuplicate
 		finding.Others = []saga.OtherPayment{{Provider: g.provider, Reference: g.id, Key: g.keyOf(m.payment.OrderID), Amount: g.taken}}
 	}
 	m.add(finding)
+	return judged
 }
 
 // isBeside tells that another payment is not the order's only money: the order came to nothing, or its own payment has all that was
@@ -252,22 +327,34 @@ func (m *matcher) isBeside(own *group) bool {
 }
 
 // missing: money that is taken or held here is there, if everything of that time was listed.
-func (m *matcher) missing() {
+func (m *matcher) missing() verdict {
 	charge := m.newest()
-	held := m.payment.State == saga.Awaiting && charge != nil && charge.Status == saga.StepDone
-	if charge == nil || m.payment.State != saga.Completed && !held {
-		return
-	}
-	coverage := m.Coverage[charge.Provider]
-	if !m.covered(coverage, charge.StartedAt) || !m.covered(coverage, m.payment.UpdatedAt) && !m.covered(coverage, charge.SettledAt) {
-		return
+	switch held := m.payment.State == saga.Awaiting && charge != nil && charge.Status == saga.StepDone; {
+	case m.atWork():
+		return unjudged
+	case charge == nil || m.payment.State != saga.Completed && !held, m.known() != nil:
+		return judged
+	case m.listed() == unjudged:
+		return unjudged
 	}
 	m.add(Finding{
 		Kind: PaymentMissing, Severity: Critical, Provider: charge.Provider, Reference: charge.Reference,
 		AtStake: m.money(max(m.payment.Captured, m.payment.Money.Amount)), Repair: RepairReview,
 		Detail: "The provider lists no payment of this order, and everything of that time was listed.",
-		There:  Facts{Source: sourceList, At: coverage.Until},
+		There:  Facts{Source: sourceList, At: m.Coverage[charge.Provider].Until},
 	})
+	return judged
+}
+
+// listed tells that the order's payment would be known if it were there: everything of its time was listed.
+func (m *matcher) listed() verdict {
+	charge := m.newest()
+	if charge == nil {
+		return judged
+	}
+	coverage := m.Coverage[charge.Provider]
+	since := m.covered(coverage, m.payment.UpdatedAt) || m.covered(coverage, charge.SettledAt)
+	return verdict(m.covered(coverage, charge.StartedAt) && since)
 }
 
 // covered tells that what began here at a time was listed, if it is there: the provider's clock can be ahead or behind a little.

@@ -72,7 +72,7 @@ func TestNoDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if found := Match(pair, view()); len(found) > 0 {
+			if found := Match(pair, view()).Found; len(found) > 0 {
 				t.Errorf("found %+v", found)
 			}
 		})
@@ -94,7 +94,7 @@ func TestTheOnlyMoneyIsNoDuplicate(t *testing.T) {
 			t.Parallel()
 			pair := paid()
 			pair.There = append(slices.Clone(own), other)
-			for _, f := range Match(pair, view()) {
+			for _, f := range Match(pair, view()).Found {
 				if f.Kind == DuplicateCharge && f.Repair != RepairReview || len(f.Others) > 0 {
 					t.Errorf("it would be given back: %+v", f)
 				}
@@ -110,7 +110,7 @@ func TestDuplicateInAnotherCurrency(t *testing.T) {
 	dollars := payment("pi_3", chargeKey, providers.Succeeded, 9_000_000)
 	dollars.Money.Currency = "USD"
 	pair.There = append(pair.There, payment("pi_2", chargeKey, providers.Succeeded, 100), dollars)
-	for _, f := range Match(pair, view()) {
+	for _, f := range Match(pair, view()).Found {
 		if f.Repair == RepairRefundDuplicate {
 			t.Errorf("found %+v", f)
 		}
@@ -123,7 +123,7 @@ func TestSumsStayLarge(t *testing.T) {
 	pair := paid()
 	pair.There = append(pair.There, payment("pi_2", chargeKey, providers.Succeeded, math.MaxInt64-5),
 		payment("pi_3", chargeKey, providers.Succeeded, math.MaxInt64-5), refundThere("re_8", "", math.MaxInt64), refundThere("re_9", "", math.MaxInt64))
-	found := Match(pair, view())
+	found := Match(pair, view()).Found
 	if len(found) != 2 {
 		t.Fatalf("found %+v", found)
 	}

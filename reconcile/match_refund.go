@@ -2,33 +2,33 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"paysaga/providers"
 	"paysaga/saga"
 )
 
-// refunds holds what was given back here against what the provider gave back, both ways.
-func (m *matcher) refunds() {
-	seen := make(map[int]bool)
-	for _, told := range toldRefunds(m.pair) {
-		if i := m.refundOf(told); i >= 0 {
-			seen[i] = true
-			m.bothRefunds(m.payment.Refunds[i], told)
+// unaskedRefunds are those of the order's payment that are none of ours: what was given back of another payment is no refund of the order.
+func (m *matcher) unaskedRefunds() verdict {
+	own := m.known()
+	switch {
+	case m.atWork():
+		return unjudged
+	case own == nil:
+		return m.listed()
+	}
+	for _, told := range own.refunds {
+		if m.refundOf(told) < 0 {
+			m.unasked(own, told)
 		}
 	}
-	if own := m.known(); own != nil { // what was given back of another payment is no refund of the order
-		for _, told := range own.refunds {
-			if m.refundOf(told) < 0 {
-				m.unasked(own, told)
-			}
-		}
-	}
-	for i, refund := range m.payment.Refunds {
-		if !seen[i] {
-			m.missingRefund(refund)
-		}
-	}
+	return judged
+}
+
+// isToldOf tells that the provider tells of a refund of ours.
+func (m *matcher) isToldOf(i int) bool {
+	return slices.ContainsFunc(m.told, func(told Told) bool { return m.refundOf(told) == i })
 }
 
 // refundOf is the refund of ours that a provider's is: by the key that we sent, else by the provider's id.
@@ -87,10 +87,29 @@ func (m *matcher) refundIsOpen() bool {
 }
 
 // bothRefunds compares a refund that both sides know.
-func (m *matcher) bothRefunds(refund Refund, told Told) {
-	if refund.Busy || refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt) {
-		return
+func (m *matcher) bothRefunds(i int) verdict {
+	refund, isTold, said := m.payment.Refunds[i], false, judged
+	if m.atWork() || refund.Busy {
+		return unjudged
 	}
+	for _, told := range m.told {
+		switch {
+		case m.refundOf(told) != i:
+			continue
+		case refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt):
+			said = unjudged
+		default:
+			m.compareRefund(refund, told)
+		}
+		isTold = true
+	}
+	if !isTold {
+		return m.refundListed(refund)
+	}
+	return said
+}
+
+func (m *matcher) compareRefund(refund Refund, told Told) {
 	finding := m.refundDiffers(refund, told)
 	if finding.Kind == "" {
 		return
@@ -141,17 +160,29 @@ func (m *matcher) refundMoneyDiffers(refund Refund, told Told) Finding {
 }
 
 // missingRefund: what was given back here was given back there, if everything of that time was listed.
-func (m *matcher) missingRefund(refund Refund) {
-	coverage := m.Coverage[refund.Provider]
-	covered := m.covered(coverage, refund.StartedAt) && m.covered(coverage, refund.SettledAt) && m.covered(coverage, refund.UpdatedAt)
-	if refund.Status != saga.StepDone || refund.Busy || !covered {
-		return
+func (m *matcher) missingRefund(i int) verdict {
+	refund := m.payment.Refunds[i]
+	switch {
+	case m.atWork() || refund.Busy:
+		return unjudged
+	case m.isToldOf(i), refund.Status != saga.StepDone:
+		return judged
+	case m.refundListed(refund) == unjudged:
+		return unjudged
 	}
 	m.add(Finding{
 		Kind: RefundMissing, Severity: Critical, SagaKey: refund.SagaKey, Provider: refund.Provider, Reference: refund.Reference,
 		AtStake: m.money(refund.Amount), Repair: RepairReview, Here: m.hereOf(refund),
-		Detail: "A refund counts as given here, and the provider lists none.", There: Facts{Source: sourceList, At: coverage.Until},
+		Detail: "A refund counts as given here, and the provider lists none.",
+		There:  Facts{Source: sourceList, At: m.Coverage[refund.Provider].Until},
 	})
+	return judged
+}
+
+// refundListed tells that a refund would be known if it were there.
+func (m *matcher) refundListed(refund Refund) verdict {
+	coverage := m.Coverage[refund.Provider]
+	return verdict(m.covered(coverage, refund.StartedAt) && m.covered(coverage, refund.SettledAt) && m.covered(coverage, refund.UpdatedAt))
 }
 
 func (m *matcher) hereOf(refund Refund) Facts {

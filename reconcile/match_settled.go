@@ -9,28 +9,21 @@ import (
 	"paysaga/saga"
 )
 
-// settled holds the lines of settlement files against the payment.
-func (m *matcher) settled() {
+// settledLines holds each line of the settlement files against itself, and against what the provider had told.
+func (m *matcher) settledLines() verdict {
 	var disputed int64
-	var charges []Settlement
 	for _, line := range m.pair.Settled {
 		switch line.Kind {
-		case statement.LineCharge:
-			if !m.isAnothers(line) {
-				charges = append(charges, line)
-			}
+		case statement.LineCharge, statement.LineRefund:
 		case statement.LineChargeback:
 			disputed = plus(disputed, line.Gross)
 			m.chargeback(line, disputed)
-		case statement.LineRefund: // as a refund that the provider lists
 		default:
 			continue
 		}
 		m.netAndFee(line)
 	}
-	if len(charges) > 0 && m.payment.State == saga.Completed && !m.foundKind(AmountMismatch) && !m.foundKind(DuplicateCharge) {
-		m.settledCharges(charges)
-	}
+	return judged
 }
 
 // isAnothers tells that a line is about another payment than the one that the order knows, such as a second one that was given back since:
@@ -46,7 +39,23 @@ func (m *matcher) foundKind(kind Kind) bool {
 
 // settledCharges: what is captured is settled. What was captured at once is settled at once; of several captures some may be settled
 // later.
-func (m *matcher) settledCharges(charges []Settlement) {
+func (m *matcher) settledCharges() verdict {
+	charges := slices.DeleteFunc(slices.Clone(m.pair.Settled), func(line Settlement) bool {
+		return line.Kind != statement.LineCharge || m.isAnothers(line)
+	})
+	switch {
+	case m.payment.Busy:
+		return unjudged
+	case len(charges) == 0, m.payment.State == saga.RolledBack: // what is settled of that is judged with its payment
+		return judged
+	case m.payment.State != saga.Completed, m.foundKind(AmountMismatch), m.foundKind(DuplicateCharge):
+		return unjudged
+	}
+	m.compareSettled(charges)
+	return judged
+}
+
+func (m *matcher) compareSettled(charges []Settlement) {
 	p, first := m.payment, charges[0]
 	var sum int64
 	finding := Finding{Severity: Critical, Provider: first.Provider, Reference: first.reference(), Repair: RepairReview, There: first.facts()}

@@ -150,7 +150,7 @@ func TestNothingToFind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if found := Match(pair, view()); len(found) > 0 {
+			if found := Match(pair, view()).Found; len(found) > 0 {
 				t.Errorf("found %+v", found)
 			}
 		})
@@ -255,7 +255,7 @@ func TestEveryKindIsFound(t *testing.T) {
 // onlyFinding is the one that a pair gives, each time that it is matched.
 func onlyFinding(t *testing.T, pair Pair) Finding {
 	t.Helper()
-	found, again := Match(pair, view()), Match(pair, view())
+	found, again := Match(pair, view()).Found, Match(pair, view()).Found
 	if len(found) != 1 || len(again) != 1 || again[0].Detail != found[0].Detail {
 		t.Fatalf("found %+v, and then %+v", found, again)
 	}
@@ -274,7 +274,7 @@ func TestReviewIsAPersons(t *testing.T) {
 	pair.There[0].Money.Amount = 1000
 	pair.There = append(pair.There, refundThere("re_9", "", 500))
 	pair.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}}
-	if found := Match(pair, view()); len(found) > 0 {
+	if found := Match(pair, view()).Found; len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -284,7 +284,7 @@ func TestOneFindingOfAKind(t *testing.T) {
 	t.Parallel()
 	pair := paid()
 	pair.There = append(pair.There, refundThere("re_8", "", 300), refundThere("re_9", "", 500))
-	found := Match(pair, view())
+	found := Match(pair, view()).Found
 	if len(found) != 1 || found[0].AtStake != euros(800) || len(found[0].Refunds) != 2 || found[0].Repair != RepairRecordRefund ||
 		!slices.Equal(found[0].There.References, []string{"re_8", "re_9"}) {
 		t.Errorf("found %+v", found)

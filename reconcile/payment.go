@@ -27,7 +27,7 @@ type Payment struct {
 	DueAt     time.Time // when somebody must look at it again; zero when nobody must
 	InReview  []string  // the kinds of findings for which its saga waits for a person
 	CreatedAt time.Time
-	UpdatedAt time.Time
+	UpdatedAt time.Time // when the payment, or a refund of it, moved on last: a change of the order's metadata is none
 }
 
 // Charge is one attempt to charge.

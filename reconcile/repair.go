@@ -136,7 +136,7 @@ func (o *once) again(ctx context.Context, pair Pair, wanted Finding) (finding Fi
 	if err != nil {
 		return Finding{}, false, err
 	}
-	for _, finding := range Match(pair, view) {
+	for _, finding := range Match(pair, view).Found {
 		if finding.Kind == wanted.Kind && finding.SagaKey == wanted.SagaKey {
 			return finding, true, nil
 		}

@@ -103,11 +103,11 @@ type Unclaimed struct {
 	Settled   []Settlement
 }
 
-// Judged is what a batch came to: everything that was looked at, and what was found there. Open findings of reconciliation about what was
-// looked at that are not found again have healed.
+// Judged is what a batch came to: what was judged, and what was found. What is open of reconciliation's findings, was judged and is not
+// found again has healed; all else stays as it is.
 type Judged struct {
-	Orders    []Place    // with their refunds
-	Unclaimed []Provided // what belongs to no order
+	Sagas     []JudgedSaga
+	Unclaimed []Provided // what belongs to no order: all about it was judged
 	Found     []Finding
 }
 

@@ -336,8 +336,9 @@ func (o *once) match(ctx context.Context) error {
 		var judged Judged
 		for _, pair := range pairs {
 			after = Place{AccountID: pair.Payment.AccountID, OrderID: pair.Payment.OrderID}
-			judged.Orders = append(judged.Orders, after)
-			judged.Found = append(judged.Found, Match(pair, view)...)
+			judgement := Match(pair, view)
+			judged.Sagas = append(judged.Sagas, judgement.Judged...)
+			judged.Found = append(judged.Found, judgement.Found...)
 		}
 		o.run.Totals.Payments += int64(len(pairs))
 		o.run.Cursor = after.String()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -144,13 +145,14 @@ func nullUUID(id uuid.UUID) *uuid.UUID {
 	return &id
 }
 
-// queueHeal ends the open findings of reconciliation about what was looked at, except those that were found again. Of a saga that waits for
-// a person, everything stays for that person to see.
+// queueHeal ends the open findings of reconciliation of what was judged, except those that were found again. Of a saga that waits for a
+// person, everything stays for that person to see.
 func queueHeal(batch *pgx.Batch, run reconcile.Run, judged reconcile.Judged, found []reconcile.Finding, counts *reconcile.Counts) {
-	accounts, orders := make([]string, 0, len(judged.Orders)), make([]uuid.UUID, 0, len(judged.Orders))
+	accounts, sagas := make([]string, 0, len(judged.Sagas)), make([]uuid.UUID, 0, len(judged.Sagas))
+	kinds := make([]string, 0, len(judged.Sagas))
 	providers, references := make([]string, 0, len(judged.Unclaimed)), make([]string, 0, len(judged.Unclaimed))
-	for _, place := range judged.Orders {
-		accounts, orders = append(accounts, place.AccountID), append(orders, place.OrderID)
+	for _, s := range judged.Sagas {
+		accounts, sagas, kinds = append(accounts, s.AccountID), append(sagas, s.SagaKey), append(kinds, listOf(s.Kinds))
 	}
 	for _, thing := range judged.Unclaimed {
 		providers, references = append(providers, thing.Provider), append(references, thing.Reference)
@@ -158,17 +160,17 @@ func queueHeal(batch *pgx.Batch, run reconcile.Run, judged reconcile.Judged, fou
 	c := identityColumns(found)
 	batch.Queue(`
 		WITH looked AS (
-			SELECT f.id FROM unnest($2::text[], $3::uuid[]) AS o (account_id, order_id)
-			JOIN findings f ON f.account_id = o.account_id AND f.order_id = o.order_id
-			WHERE f.resolved_at IS NULL AND f.source = 'reconciliation' AND NOT EXISTS (
+			SELECT f.id FROM unnest($2::text[], $3::uuid[], $4::text[]) AS j (account_id, saga_key, kinds)
+			JOIN findings f ON f.account_id = j.account_id AND f.saga_key = j.saga_key
+			WHERE f.resolved_at IS NULL AND f.source = 'reconciliation' AND f.kind = ANY (string_to_array(j.kinds, ',')) AND NOT EXISTS (
 				SELECT FROM sagas s WHERE s.account_id = f.account_id AND s.key = f.saga_key AND s.state = 'needs_review')
 			UNION ALL
-			SELECT f.id FROM unnest($4::text[], $5::text[]) AS t (provider, reference)
+			SELECT f.id FROM unnest($5::text[], $6::text[]) AS t (provider, reference)
 			JOIN findings f ON f.provider = t.provider AND f.reference = t.reference AND f.saga_key IS NULL
 			WHERE f.resolved_at IS NULL AND f.source = 'reconciliation'
 		), again AS (
 			SELECT n.kind, n.account_id, n.saga_key, n.provider, n.reference
-			FROM unnest($6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[]) AS n (kind, account_id, saga_key, provider, reference)
+			FROM unnest($7::text[], $8::text[], $9::uuid[], $10::text[], $11::text[]) AS n (kind, account_id, saga_key, provider, reference)
 		), healed AS (
 			UPDATE findings f SET resolved_at = now(), resolution = '`+reconcile.ResolutionHealed+`', run_id = $1
 			FROM looked WHERE f.id = looked.id AND f.resolved_at IS NULL AND NOT EXISTS (SELECT FROM again n WHERE n.kind = f.kind AND
@@ -176,8 +178,20 @@ func queueHeal(batch *pgx.Batch, run reconcile.Run, judged reconcile.Judged, fou
 					ELSE n.saga_key = f.saga_key AND n.account_id = f.account_id END)
 			RETURNING 1)
 		SELECT count(*) FROM healed`,
-		run.ID, accounts, orders, providers, references, c.kinds, c.accounts, c.sagas, c.providers, c.references,
+		run.ID, accounts, sagas, kinds, providers, references, c.kinds, c.accounts, c.sagas, c.providers, c.references,
 	).QueryRow(func(row pgx.Row) error { return row.Scan(&counts.Healed) })
+}
+
+// listOf are kinds in one text, as the row of each saga takes them.
+func listOf(kinds []reconcile.Kind) string {
+	var list strings.Builder
+	for i, kind := range kinds {
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		list.WriteString(string(kind))
+	}
+	return list.String()
 }
 
 // foundAgain is what a finding that is open keeps, and what it takes over: a saga's own words say why it waits.

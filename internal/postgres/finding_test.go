@@ -48,7 +48,7 @@ func TestFindingsAreKeptOnce(t *testing.T) {
 	b.wantCounts("back", reconcile.Counts{Opened: 1}, second, orders, found)
 }
 
-// Nothing heals but what was looked at.
+// Nothing heals but what was judged.
 func TestFindingsElsewhereStay(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -58,6 +58,10 @@ func TestFindingsElsewhereStay(t *testing.T) {
 		ofOrder(other, reconcile.AmountMismatch), ofNobody("pay_8"), ofNobody("pay_9"))
 	if counts := b.judge(run, []saga.Saga{one}, ofOrder(one, reconcile.StatusMismatch)); counts != (reconcile.Counts{SeenAgain: 1, Healed: 1}) {
 		t.Errorf("after one order: %+v", counts)
+	}
+	unlike := reconcile.JudgedSaga{AccountID: other.AccountID, SagaKey: other.Key, Kinds: []reconcile.Kind{reconcile.StatusMismatch}}
+	if counts, err := b.store.PutFindings(b.ctx, run, reconcile.Judged{Sagas: []reconcile.JudgedSaga{unlike}}); err != nil || counts.Healed > 0 {
+		t.Errorf("after another kind was judged: %+v, %v", counts, err)
 	}
 	counts, err := b.store.PutFindings(b.ctx, run, reconcile.Judged{
 		Unclaimed: []reconcile.Provided{{Provider: "fake", Reference: "pay_8"}, {Provider: "other", Reference: "pay_9"}},

@@ -117,7 +117,7 @@ func (b *bundle) judge(run reconcile.Run, orders []saga.Saga, found ...reconcile
 	b.t.Helper()
 	judged := reconcile.Judged{Found: found}
 	for _, s := range orders {
-		judged.Orders = append(judged.Orders, reconcile.Place{AccountID: s.AccountID, OrderID: s.Order.ID})
+		judged.Sagas = append(judged.Sagas, reconcile.JudgedSaga{AccountID: s.AccountID, SagaKey: s.Key, Kinds: reconcile.Kinds()})
 	}
 	counts, err := b.store.PutFindings(b.ctx, run, judged)
 	if err != nil {

@@ -125,7 +125,7 @@ const ourPlaces = `unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS p (account_
 func (b *pairBatch) queuePayments(batch *pgx.Batch, accounts []string, orders []uuid.UUID) {
 	batch.Queue(`
 		SELECT p.place - 1, o.account_id, o.id, s.state, o.capture_mode, o.amount, o.currency, o.captured_amount, o.refunded_amount,
-			o.refunding_amount, s.locked_until > now(), s.next_attempt_at, o.created_at, GREATEST(o.updated_at, s.updated_at),
+			o.refunding_amount, s.locked_until > now(), s.next_attempt_at, o.created_at, s.updated_at,
 			EXISTS (SELECT FROM reservations r WHERE r.account_id = s.account_id AND r.saga_key = s.key AND r.status = 'held'),
 			CASE s.state WHEN 'needs_review' THEN ARRAY(SELECT f.kind FROM findings f
 				WHERE f.account_id = s.account_id AND f.saga_key = s.key AND f.resolved_at IS NULL AND f.source = 'saga' ORDER BY f.kind) END
@@ -148,8 +148,8 @@ func (b *pairBatch) queuePayments(batch *pgx.Batch, accounts []string, orders []
 	})
 }
 
-// queueRefunds reads the refunds that have sagas of their own. What gives back a payment beside the order's own is none of that payment;
-// only what the providers tell of it belongs here, too.
+// queueRefunds reads the refunds that have sagas of their own: what happened to one happened to the payment. What gives back a payment
+// beside the order's own is none of that payment; only what the providers tell of it belongs here, too.
 func (b *pairBatch) queueRefunds(batch *pgx.Batch, accounts []string, orders []uuid.UUID) {
 	batch.Queue(`
 		SELECT p.place - 1, f.id, s.state, s.locked_until > now(), s.next_attempt_at, GREATEST(f.updated_at, s.updated_at), f.amount,
@@ -164,11 +164,14 @@ func (b *pairBatch) queueRefunds(batch *pgx.Batch, accounts []string, orders []u
 		columns := []any{&place, &r.SagaKey, &r.State, &r.Busy, &due, &r.UpdatedAt, &r.Amount, &r.StartedAt, &ofAnother}
 		_, err := pgx.ForEachRow(rows, columns, func() error {
 			b.addSaga(place, r.SagaKey)
+			payment := &b.pairs[place].Payment
+			if r.UpdatedAt.After(payment.UpdatedAt) {
+				payment.UpdatedAt = r.UpdatedAt
+			}
 			if ofAnother {
 				return nil
 			}
 			r.DueAt, r.Status = value(due), saga.StepPending
-			payment := &b.pairs[place].Payment
 			payment.Refunds = append(payment.Refunds, r)
 			return nil
 		})
