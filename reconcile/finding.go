@@ -19,7 +19,7 @@ const (
 	PaymentMissing       Kind = saga.FindingPaymentMissing     // an order has money that the provider knows nothing of
 	StatusMismatch       Kind = "status_mismatch"              // one side has it paid, held or refused, the other has not
 	AmountMismatch       Kind = saga.FindingAmountMismatch     // the same payment over different amounts
-	CurrencyMismatch     Kind = "currency_mismatch"            // or in different currencies
+	CurrencyMismatch     Kind = saga.FindingCurrencyMismatch   // or in different currencies
 	DuplicateCharge      Kind = saga.FindingDuplicateCharge    // the provider took or holds money of one order more than once
 	RefundedAtProvider   Kind = saga.FindingRefundedAtProvider // the provider gave money back that nobody here asked for
 	RefundMissing        Kind = "refund_missing"               // a refund counts as given here, and the provider has none
@@ -50,6 +50,16 @@ const (
 	High     Severity = "high"     // the books are wrong
 	Low      Severity = "low"      // something is late, or to be looked at some time
 )
+
+// SeverityOf is that of a finding that a saga opens: critical where it says that somebody's money is not where it should be.
+func SeverityOf(kind Kind) Severity {
+	switch kind {
+	case PaymentMissing, AmountMismatch, CurrencyMismatch, DuplicateCharge, saga.FindingChargedAfterRefusal:
+		return Critical
+	default:
+		return High
+	}
+}
 
 // Finding is one disagreement. Two findings are the same one when they are about the same saga and of the same kind; where no saga is
 // known, when they are about the same thing at the same provider.

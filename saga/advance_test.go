@@ -64,7 +64,7 @@ func TestOutcomesOfACharge(t *testing.T) {
 		"succeeded":                   {providers.Outcome{Kind: providers.Succeeded, Money: ours, Reference: "pay_1"}, confirmed},
 		"succeeded without an amount": {providers.Outcome{Kind: providers.Succeeded, Reference: "pay_1"}, confirmed},
 		"another amount":              {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1199, Currency: "EUR"}}, review(StepUnknown, "amount_mismatch")},
-		"another currency":            {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1200, Currency: "USD"}}, review(StepUnknown, "amount_mismatch")},
+		"another currency":            {providers.Outcome{Kind: providers.Succeeded, Money: providers.Money{Amount: 1200, Currency: "USD"}}, review(StepUnknown, "currency_mismatch")},
 		"declined":                    {providers.Outcome{Kind: providers.Declined, Decline: &providers.Decline{Code: "card_declined"}}, declined},
 		"rejected":                    {providers.Outcome{Kind: providers.Rejected, Code: "amount_too_small"}, failed},
 		"canceled":                    {providers.Outcome{Kind: providers.Canceled}, failed},

@@ -24,7 +24,8 @@ func (f *fold) captured(capture *Step, outcome providers.Outcome) {
 	if told := outcome.Money; told != (providers.Money{}) &&
 		(told.Currency != f.saga.Order.Currency || (told.Amount != capture.Amount && told.Amount != sum)) {
 		capture.Status = StepUnknown
-		f.review(FindingAmountMismatch, fmt.Sprintf("The provider captured %s; %s was asked for.", told, f.saga.money(capture.Amount)))
+		asked := f.saga.money(capture.Amount)
+		f.review(mismatch(told, asked), fmt.Sprintf("The provider captured %s; %s was asked for.", told, asked))
 		return
 	}
 	f.capturesDone(capture.Final)

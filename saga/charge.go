@@ -31,8 +31,16 @@ func (f *fold) rightAmount(charge *Step, outcome providers.Outcome) bool {
 		return true
 	}
 	charge.Status = StepUnknown
-	f.review(FindingAmountMismatch, fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
+	f.review(mismatch(outcome.Money, ours), fmt.Sprintf("The provider took %s, the order is about %s.", outcome.Money, ours))
 	return false
+}
+
+// mismatch is the finding about money that is not what was asked for.
+func mismatch(told, ours providers.Money) string {
+	if told.Currency != ours.Currency {
+		return FindingCurrencyMismatch
+	}
+	return FindingAmountMismatch
 }
 
 // hold waits with the stock reserved until the money is captured, or the hold ends.

@@ -99,7 +99,8 @@ func (f *fold) refundAnswered(m move, refund *Step, outcome providers.Outcome) {
 		f.awaitEnd(refund)
 	case m == moveRefunded && outcome.Code != providers.CodeAlreadyRefunded && !f.rightRefund(refund, outcome):
 		refund.Status = StepUnknown
-		f.review(FindingAmountMismatch, fmt.Sprintf("The provider gave %s back; %s was asked for.", outcome.Money, f.saga.moneyOf(*refund)))
+		asked := f.saga.moneyOf(*refund)
+		f.review(mismatch(outcome.Money, asked), fmt.Sprintf("The provider gave %s back; %s was asked for.", outcome.Money, asked))
 	case f.saga.Kind != KindRefund:
 		f.undoneCharge()
 	case m == moveRefundFailed:

@@ -28,6 +28,8 @@ const (
 	FindingDuplicateCharge = "duplicate_charge"
 	// FindingAmountMismatch: the provider holds, took or captured another amount than was asked for.
 	FindingAmountMismatch = "amount_mismatch"
+	// FindingCurrencyMismatch: the provider took, captured or gave back another currency than was asked for.
+	FindingCurrencyMismatch = "currency_mismatch"
 	// FindingPaymentMissing: the provider does not know a payment that it had given an id.
 	FindingPaymentMissing = "payment_missing"
 	// FindingRefusedAfterSend: the provider refused a charge after an earlier send whose end nobody knows.

@@ -140,6 +140,25 @@ func TestFindingsOfASagaInReview(t *testing.T) {
 	}
 }
 
+// What a saga waits because of tells the money at stake and how soon a person should look, as what reconciliation finds does.
+func TestStakeOfASagaInReview(t *testing.T) {
+	t.Parallel()
+	for kind, severity := range map[string]reconcile.Severity{
+		saga.FindingAmountMismatch: reconcile.Critical, saga.FindingCurrencyMismatch: reconcile.Critical, saga.FindingUnexpectedOutcome: reconcile.High,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			order := b.begin("order")
+			b.park(order, saga.Finding{Kind: kind, Detail: "Why."})
+			found := b.onlyFinding()
+			if found.Severity != severity || found.AtStake != order.Order.Money() || found.Provider != order.Order.Payment.Provider {
+				t.Errorf("it is %s, about %s at %s; want %s, %s", found.Severity, found.AtStake, found.Provider, severity, order.Order.Money())
+			}
+		})
+	}
+}
+
 // park has a saga wait for a person.
 func (b *bundle) park(s saga.Saga, finding saga.Finding) {
 	b.t.Helper()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"paysaga/reconcile"
 	"paysaga/saga"
 )
 
@@ -195,6 +196,27 @@ func stamp(after saga.Saga, change saga.Change, now time.Time) saga.Saga {
 	return after
 }
 
+// queueReason writes why a saga waits for a person. At stake is all that it is about.
+func queueReason(batch *pgx.Batch, after *saga.Saga, finding saga.Finding) {
+	atStake, reference := after.Order.Amount, ""
+	if after.Kind == saga.KindRefund {
+		atStake = after.Refund.Amount
+	}
+	for _, step := range after.Steps {
+		if step.Name == saga.StepCharge || step.Name == saga.StepRefund && after.Kind == saga.KindRefund {
+			reference = step.ProviderReference
+		}
+	}
+	batch.Queue(`
+		INSERT INTO findings (account_id, saga_key, order_id, kind, detail, provider, severity, reference, at_stake, currency)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		-- What reconciliation found out about it before stays. From now on the saga waits because of it, whoever had it ignored.
+		ON CONFLICT (account_id, saga_key, kind) WHERE resolved_at IS NULL DO UPDATE
+		SET detail = EXCLUDED.detail, source = 'saga', last_seen_at = now(), ignored_until = NULL`,
+		after.AccountID, after.Key, after.Order.ID, finding.Kind, finding.Detail, after.Order.Payment.Provider,
+		reconcile.SeverityOf(reconcile.Kind(finding.Kind)), reference, atStake, after.Order.Currency)
+}
+
 // queueRest writes what a change may carry beside the saga itself: its steps, the answer, a finding, an event.
 func (s *Store) queueRest(batch *pgx.Batch, after *saga.Saga, change saga.Change) error {
 	if err := s.queueSteps(batch, after, change.Steps); err != nil {
@@ -212,12 +234,7 @@ func (s *Store) queueRest(batch *pgx.Batch, after *saga.Saga, change saga.Change
 		queueSagaAudit(batch, after, *audit)
 	}
 	if finding := change.Finding; finding != nil {
-		batch.Queue(`
-			INSERT INTO findings (account_id, saga_key, order_id, kind, detail, provider) VALUES ($1, $2, $3, $4, $5, $6)
-			-- What reconciliation found out about it before stays. From now on the saga waits because of it, whoever had it ignored.
-			ON CONFLICT (account_id, saga_key, kind) WHERE resolved_at IS NULL DO UPDATE
-			SET detail = EXCLUDED.detail, source = 'saga', last_seen_at = now(), ignored_until = NULL`,
-			after.AccountID, after.Key, after.Order.ID, finding.Kind, finding.Detail, after.Order.Payment.Provider)
+		queueReason(batch, after, *finding)
 	}
 	if change.Event != "" {
 		var refund *uuid.UUID
