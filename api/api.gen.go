@@ -935,6 +935,18 @@ type KeyRecord struct {
 // KeyStatus `PROCESSING`: its request has no answer yet. `COMPLETED`: answered with success. `FAILED`: refused for good.
 type KeyStatus string
 
+// ListedTime The time of a provider that a run has listed.
+type ListedTime struct {
+	// Behind The provider's list was not complete up to where the run would have listed it. Absent where it was.
+	Behind bool `json:"behind,omitempty,omitzero"`
+
+	// From From when on.
+	From time.Time `json:"from"`
+
+	// Until How far it has come. What happened after that, the next run finds.
+	Until time.Time `json:"until"`
+}
+
 // Metadata The shop's own notes on the order, at most 50. A name has at most 40 characters, a value at most 500.
 type Metadata map[string]string
 
@@ -1185,7 +1197,7 @@ type Reconciliation struct {
 	// Totals What a run has read, found and done so far.
 	Totals ReconciliationTotals `json:"totals"`
 
-	// Reason Why it stopped or failed.
+	// Reason Why it stopped or failed, and which providers' lists were behind.
 	Reason string `json:"reason,omitempty,omitzero"`
 
 	// CreatedAt When it was asked for.
@@ -1265,6 +1277,10 @@ type ReconciliationTotals struct {
 	// Moved The money that repairs moved, or decided about in the books only (`complete`, `record_refund`), by currency, in minor units. Absent
 	// where there was none.
 	Moved map[string]int64 `json:"moved,omitempty,omitzero"`
+
+	// Listed What was listed of each provider, by its name. Absent where nothing was, as by a run about a settlement file; a provider that could
+	// not be listed is left out.
+	Listed map[string]ListedTime `json:"listed,omitempty,omitzero"`
 }
 
 // Refund Money given back, or on its way.

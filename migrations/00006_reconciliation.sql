@@ -54,11 +54,12 @@ CREATE TABLE reconciliation_unclaimed (
     PRIMARY KEY (provider, reference)
 );
 
--- The time of each provider that was listed without a gap.
+-- The time of each provider that was listed without a gap, and up to when what it has was compared with our payments.
 CREATE TABLE provider_coverage (
     provider      text        PRIMARY KEY CONSTRAINT provider_coverage_provider CHECK (length(provider) BETWEEN 1 AND 32),
     covered_from  timestamptz NOT NULL,
     covered_until timestamptz NOT NULL,
+    compared_until timestamptz,
     updated_at    timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT provider_coverage_window CHECK (covered_from < covered_until)
 );

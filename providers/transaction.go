@@ -80,6 +80,8 @@ type ListError struct {
 	Code       string // machine-readable, as Outcome.Code
 	RetryAfter time.Duration
 	Refused    bool // the same request will be refused again: credentials, a permission, a bad cursor
+	// Until is up to when the list is complete, with CodeListBehind; zero where the provider does not tell.
+	Until time.Time
 }
 
 // Error gives the code.

@@ -98,8 +98,8 @@ type Figures struct {
 	Open    []OpenFigure
 	Oldest  time.Duration    // the age of the oldest; zero where none is open
 	AtStake map[string]int64 // by currency, in minor units
-	// LastSuccess is when a run about a provider ended well.
-	LastSuccess map[string]time.Time
+	// Compared is up to when all that a provider has was compared with our payments, by provider.
+	Compared map[string]time.Time
 }
 
 // OpenFigure is how many findings of a kind are open.

@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,14 +46,19 @@ func (o *once) read(ctx context.Context) error {
 				return err
 			}
 			o.notListed(provider, why) // the others are looked at all the same
+			delete(o.run.Totals.Listed, provider)
 		}
 		place = listPlace{}
 	}
 	return o.next(ctx, StageMatch)
 }
 
-// firstPlace is where the listing of a provider begins and ends: at what was listed before, less the overlap, and at what is listed for
-// sure by now.
+// furthestBack bounds how far back a run goes by itself: PayPal lists no more than three years.
+const furthestBack = (3*365 - 1) * 24 * time.Hour
+
+// firstPlace is where the listing of a provider begins and ends: where earlier runs have come, less the overlap, and at what is listed for
+// sure by now. How long ago that was does not matter: what no run looked at would never be looked at else. A first run goes back as far as
+// is set.
 func (o *once) firstPlace(ctx context.Context, provider string) (listPlace, error) {
 	place := listPlace{Provider: provider, From: o.run.Since, Goal: o.run.Until}
 	var limits providers.ListLimits
@@ -62,17 +69,80 @@ func (o *once) firstPlace(ctx context.Context, provider string) (listPlace, erro
 		place.Goal = latest
 	}
 	if place.From.IsZero() {
-		coverage, err := o.Store.Coverage(ctx, provider)
-		if err != nil {
+		var err error
+		if place.From, err = o.begins(ctx, provider); err != nil {
 			return place, err
-		}
-		place.From = o.now.Add(-o.Lookback)
-		if again := coverage.Until.Add(-o.Overlap); again.After(place.From) && !coverage.From.After(place.From) {
-			place.From = again
 		}
 	}
 	place.Until = place.span(limits, place.From)
+	o.listed(provider, Listed{From: place.From, Until: place.From})
 	return place, nil
+}
+
+// begins is from when on a run lists a provider where nobody says so.
+func (o *once) begins(ctx context.Context, provider string) (time.Time, error) {
+	coverage, err := o.Store.Coverage(ctx, provider)
+	if err != nil {
+		return time.Time{}, err
+	}
+	compared, err := o.Store.ComparedUntil(ctx, provider)
+	if err != nil {
+		return time.Time{}, err
+	}
+	first := o.now.Add(-o.Lookback)
+	again := compared.Add(-o.Overlap)
+	switch {
+	case compared.IsZero(), again.After(first) && coverage.From.After(first): // it was never listed from as far back as is wanted
+		return first, nil
+	case again.Before(o.now.Add(-furthestBack)):
+		return o.now.Add(-furthestBack), nil
+	}
+	return again, nil
+}
+
+// beginsAt is from when on a run compares our payments where nobody says so: as far back as it lists, and as a first run would.
+func (o *once) beginsAt() time.Time {
+	since := o.now.Add(-o.Lookback)
+	for _, so := range o.run.Totals.Listed {
+		if so.From.Before(since) {
+			since = so.From
+		}
+	}
+	return since
+}
+
+// compared notes up to when each provider that was listed is compared with our payments: the next run begins there.
+func (o *once) compared(ctx context.Context) error {
+	for _, provider := range slices.Sorted(maps.Keys(o.run.Totals.Listed)) {
+		so := o.run.Totals.Listed[provider]
+		if !so.From.Before(so.Until) {
+			continue
+		}
+		if err := o.Store.PutCompared(ctx, o.run, provider, Coverage{From: so.From, Until: so.Until}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// behindSentences tell which lists were not complete up to where they would have been listed.
+func (o *once) behindSentences() []string {
+	var sentences []string
+	for _, provider := range slices.Sorted(maps.Keys(o.run.Totals.Listed)) {
+		if so := o.run.Totals.Listed[provider]; so.Behind {
+			sentences = append(sentences, fmt.Sprintf("%s: its list is behind, complete up to %s; the next run goes on there",
+				provider, so.Until.UTC().Format(time.RFC3339)))
+		}
+	}
+	return sentences
+}
+
+// listed notes what of a provider the run has listed so far.
+func (o *once) listed(provider string, so Listed) {
+	if o.run.Totals.Listed == nil {
+		o.run.Totals.Listed = make(map[string]Listed)
+	}
+	o.run.Totals.Listed[provider] = so
 }
 
 // span is the end of a time that begins there and that a provider lists in one piece.
@@ -101,9 +171,12 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 			changed++
 			place.Page, place.Pages = "", 0
 			continue
-		case code == providers.CodeListBehind: // this time is not covered then, and the next run lists it
-			o.Logger.WarnContext(ctx, "a provider's list is behind", "provider", place.Provider, "from", place.From)
-			return nil
+		case code == providers.CodeListBehind:
+			var some bool
+			if place, some = o.behind(ctx, place, limits, err); !some {
+				return o.save(ctx)
+			}
+			continue
 		case err != nil:
 			return err
 		}
@@ -112,6 +185,24 @@ func (o *once) readProvider(ctx context.Context, place listPlace) error {
 		}
 	}
 	return nil
+}
+
+// behind shortens what is listed to what the provider has by now, if that is any of it: the next run lists the rest.
+func (o *once) behind(ctx context.Context, place listPlace, limits providers.ListLimits, err error) (listPlace, bool) {
+	so := o.run.Totals.Listed[place.Provider]
+	so.Behind = true
+	o.listed(place.Provider, so)
+	var complete time.Time
+	if failure, ok := errors.AsType[*providers.ListError](err); ok {
+		complete = failure.Until
+	}
+	o.Logger.WarnContext(ctx, "a provider's list is behind", "provider", place.Provider, "from", place.From, "complete_until", complete)
+	if !complete.After(place.From) || !complete.Before(place.Until) {
+		return place, false
+	}
+	place.Goal = complete
+	place.Until, place.Page, place.Pages = place.span(limits, place.From), "", 0
+	return place, true
 }
 
 // keepPage keeps what a page tells, and gives the place behind it.
@@ -130,6 +221,9 @@ func (o *once) keepPage(
 		if err := o.Store.Cover(ctx, o.run, place.Provider, Coverage{From: place.From, Until: place.Until}); err != nil {
 			return place, err
 		}
+		so := o.run.Totals.Listed[place.Provider]
+		so.Until = place.Until
+		o.listed(place.Provider, so)
 		place.From = place.Until
 		place.Until, place.Pages = place.span(limits, place.From), 0
 	}
@@ -190,5 +284,6 @@ func (o *once) readNotices(ctx context.Context, place listPlace) error {
 		return err
 	}
 	o.run.Totals.Transactions += told
+	o.listed(place.Provider, Listed{From: place.From, Until: place.Goal})
 	return o.save(ctx)
 }

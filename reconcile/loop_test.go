@@ -25,6 +25,11 @@ type quietStore struct {
 	held      bool
 	summaries int
 	scopeErr  error // of the payments that are to be compared
+
+	coverage      reconcile.Coverage // of each provider
+	comparedUntil time.Time          // as well
+	compared      map[string]reconcile.Coverage
+	scope         reconcile.Scope // of the payments that were asked for last
 }
 
 func (s *quietStore) Now(context.Context) (time.Time, error) { return time.Now(), nil }
@@ -77,7 +82,19 @@ func (s *quietStore) RenewRun(_ context.Context, _ reconcile.Run, lease time.Dur
 }
 
 func (s *quietStore) Coverage(context.Context, string) (reconcile.Coverage, error) {
-	return reconcile.Coverage{}, nil
+	return s.coverage, nil
+}
+
+func (s *quietStore) ComparedUntil(context.Context, string) (time.Time, error) {
+	return s.comparedUntil, nil
+}
+
+func (s *quietStore) PutCompared(_ context.Context, _ reconcile.Run, provider string, listed reconcile.Coverage) error {
+	if s.compared == nil {
+		s.compared = make(map[string]reconcile.Coverage)
+	}
+	s.compared[provider] = listed
+	return nil
 }
 
 func (s *quietStore) PutTransactions(context.Context, reconcile.Run, string, time.Time, []providers.Transaction) error {
@@ -88,7 +105,10 @@ func (s *quietStore) Cover(context.Context, reconcile.Run, string, reconcile.Cov
 	return nil
 }
 
-func (s *quietStore) NextPairs(context.Context, reconcile.Scope, reconcile.Place, int) ([]reconcile.Pair, error) {
+func (s *quietStore) NextPairs(_ context.Context, scope reconcile.Scope, _ reconcile.Place, _ int) ([]reconcile.Pair, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scope = scope
 	return nil, s.scopeErr
 }
 

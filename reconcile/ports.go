@@ -62,6 +62,10 @@ type ToldStore interface {
 	// Cover notes that a time of a provider was listed to its end. What does not touch the coverage so far takes its place. What was told
 	// of that time before and this run did not come upon is forgotten, unless that is so much that the list is not to be believed.
 	Cover(ctx context.Context, run Run, provider string, listed Coverage) error
+	// PutCompared notes that what a provider has of a time was compared with our payments. ComparedUntil is up to when that was done without
+	// a gap; zero where it never was.
+	PutCompared(ctx context.Context, run Run, provider string, listed Coverage) error
+	ComparedUntil(ctx context.Context, provider string) (time.Time, error)
 	// PutTransactions keeps what a list told: the newest of each transaction, and that this run came upon it. askedAt is the database's time
 	// when the provider was asked.
 	PutTransactions(ctx context.Context, run Run, provider string, askedAt time.Time, told []providers.Transaction) error

@@ -53,7 +53,7 @@ type Run struct {
 	Stage  Stage
 	Cursor string // within the stage, in the words of whoever is read
 	Totals Totals
-	Reason string // why it stopped or failed; while it runs, which providers could not be listed
+	Reason string // why it stopped or failed, and which lists are behind; while it runs, which providers could not be listed
 
 	Fence      int64 // of its lease; a write under an older one is refused
 	CreatedAt  time.Time
@@ -72,8 +72,18 @@ type Totals struct {
 	Healed       int64 `json:"healed"` // findings that are gone by themselves
 	Repaired     int64 `json:"repaired"`
 	Refused      int64 `json:"refused"` // repairs that could not be carried out
+	// Listed is what of each provider was listed.
+	Listed map[string]Listed `json:"listed,omitempty"`
 	// Moved is the money of the repairs that were carried out, by currency, in minor units.
 	Moved map[string]int64 `json:"moved,omitempty"`
+}
+
+// Listed is the time of a provider that a run lists: from where on, and how far it has come.
+type Listed struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+	// Behind tells that the list was not complete up to where the run would have listed it.
+	Behind bool `json:"behind,omitempty"`
 }
 
 // Scope is which payments a run is about: those whose charge began in the window, those that the run's list or file tells of, and

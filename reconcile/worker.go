@@ -265,6 +265,9 @@ func (o *once) end(ctx context.Context, err error) {
 	default:
 		o.run.State, o.run.Reason = RunFailed, reasonOf(err)
 	}
+	for _, sentence := range o.behindSentences() {
+		o.because(sentence)
+	}
 	o.run.Stage = StageEnd
 	if err := o.Store.SaveRun(ctx, o.run, o.Lease); err != nil {
 		o.Logger.ErrorContext(ctx, "the end of a reconciliation was not written", "run_id", o.run.ID, "error", err)
@@ -290,7 +293,7 @@ func reasonOf(err error) string {
 func (o *once) scope() Scope {
 	since := o.run.Since
 	if since.IsZero() {
-		since = o.now.Add(-o.Lookback)
+		since = o.beginsAt()
 	}
 	until := o.run.Until
 	if until.IsZero() {
@@ -369,6 +372,9 @@ func (o *once) unclaimed(ctx context.Context) error {
 			return err
 		}
 		if len(batch) == 0 {
+			if err := o.compared(ctx); err != nil {
+				return err
+			}
 			return o.next(ctx, StageRepair)
 		}
 		var judged Judged

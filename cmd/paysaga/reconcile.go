@@ -272,23 +272,10 @@ func newReconcileWorker(
 	}, nil
 }
 
-// withOutcome reads up to when the providers were listed, and what became of the findings that are shown.
-func (r runReport) withOutcome(ctx context.Context, worker *reconciler, request reconcile.Request) (runReport, error) {
+// withOutcome reads what became of the findings that are shown.
+func (r runReport) withOutcome(ctx context.Context, worker *reconciler) (runReport, error) {
 	if r.Run == nil {
 		return r, nil
-	}
-	if request.Statement == nil {
-		r.UpTo = make(map[string]time.Time)
-		for _, provider := range r.Run.Providers {
-			if worker.Sources[provider] == nil { // has no list
-				continue
-			}
-			coverage, err := worker.store.Coverage(ctx, provider)
-			if err != nil {
-				return r, err
-			}
-			r.UpTo[provider] = coverage.Until.UTC()
-		}
 	}
 	for i := range r.Findings {
 		if !r.applied {
@@ -327,7 +314,7 @@ func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *
 		progress := newStageProgress(cmd.ErrOrStderr())
 		result, err := worker.Once(cmd.Context(), request, progress.see)
 		progress.end()
-		report, unread := newRunReport(request, result, worker.Rules, err).withOutcome(cmd.Context(), worker, request)
+		report, unread := newRunReport(request, result, worker.Rules, err).withOutcome(cmd.Context(), worker)
 		if unread != nil && cmd.Context().Err() == nil {
 			return unread
 		}

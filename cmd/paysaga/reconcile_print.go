@@ -75,16 +75,15 @@ func (p *stageProgress) end() {
 
 // runReport is what a run came to, as it is printed.
 type runReport struct {
-	Run       *runRow              `json:"run,omitempty"`
-	File      string               `json:"file,omitempty"`
-	ReadAlong bool                 `json:"read_before,omitempty"`
-	Error     string               `json:"error,omitempty"`
-	Statement *statement.Report    `json:"statement,omitempty"`
-	Plan      []planRow            `json:"plan"`
-	Moves     map[string]int64     `json:"money_of_repairs"`
-	Findings  []planned            `json:"findings"`
-	UpTo      map[string]time.Time `json:"listed_up_to,omitempty"` // by provider
-	More      int64                `json:"more_findings,omitempty"`
+	Run       *runRow           `json:"run,omitempty"`
+	File      string            `json:"file,omitempty"`
+	ReadAlong bool              `json:"read_before,omitempty"`
+	Error     string            `json:"error,omitempty"`
+	Statement *statement.Report `json:"statement,omitempty"`
+	Plan      []planRow         `json:"plan"`
+	Moves     map[string]int64  `json:"money_of_repairs"`
+	Findings  []planned         `json:"findings"`
+	More      int64             `json:"more_findings,omitempty"`
 
 	applied bool
 	exceeds []reconcile.Exceeded
@@ -175,8 +174,12 @@ func (r runReport) print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "read: %d transactions, %d lines; compared: %d payments; known to no order: %d\n", t.Transactions, t.Lines, t.Payments,
 		t.Unclaimed)
-	for _, provider := range slices.Sorted(maps.Keys(r.UpTo)) {
-		fmt.Fprintf(out, "  %s was listed up to %s\n", provider, cmp.Or(moment(r.UpTo[provider]), "no time yet"))
+	for _, provider := range slices.Sorted(maps.Keys(t.Listed)) {
+		so, behind := t.Listed[provider], ""
+		if so.Behind {
+			behind = ": its list is behind"
+		}
+		fmt.Fprintf(out, "  %s was read from %s up to %s%s\n", provider, moment(so.From), moment(so.Until), behind)
 	}
 	fmt.Fprintf(out, "findings: %d new, %d seen again, %d gone by themselves\n", t.Opened, t.SeenAgain, t.Healed)
 	if r.applied {

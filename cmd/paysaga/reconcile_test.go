@@ -62,7 +62,7 @@ func TestReconcileOnDev(t *testing.T) {
 	if len(rows) != 2 || rows[1][2] != "orphan_reservation" || !strings.HasSuffix(report, "\r\n") {
 		t.Fatalf("report: %q", rows)
 	}
-	wantWords(t, planned.stdout, "stripe was listed up to 20", "paypal was listed up to")
+	wantWords(t, planned.stdout, "stripe was read from 20", "paypal was read from 20", "adyen was read from 20")
 	finding := rows[1][0]
 	checkNotes(t, dir, finding)
 	checkMended(t, dir, finding)
@@ -234,12 +234,16 @@ func TestStatementIsTold(t *testing.T) {
 // What a run that mends came to is told of each finding: what was only stopped was not mended.
 func TestOutcomeIsTold(t *testing.T) {
 	t.Parallel()
-	report := runReport{Run: &runRow{}, applied: true, UpTo: map[string]time.Time{"stripe": time.Date(2026, 11, 30, 9, 43, 12, 0, time.UTC), "paypal": {}}}
+	at := time.Date(2026, 11, 30, 9, 43, 12, 0, time.UTC)
+	report := runReport{Run: &runRow{Totals: reconcile.Totals{Listed: map[string]reconcile.Listed{
+		"stripe": {From: at.Add(-time.Hour), Until: at}, "paypal": {From: at.Add(-time.Hour), Until: at.Add(-time.Minute), Behind: true},
+	}}}, applied: true}
 	for _, note := range []string{"complete", "review", "The saga waits for a person.", ""} {
 		report.Findings = append(report.Findings, planned{findingRow: findingRow{Note: note}, Do: "complete"})
 	}
 	var out strings.Builder
 	noError(t, report.print(&out))
 	wantWords(t, out.String(), "DID", "done: complete", "stopped for a person", "refused: The saga waits for a person.", "nothing",
-		"mended, or stopped for a person: 0", "stripe was listed up to 2026-11-30T09:43:12Z", "paypal was listed up to no time yet")
+		"mended, or stopped for a person: 0", "stripe was read from 2026-11-30T08:43:12Z up to 2026-11-30T09:43:12Z\n",
+		"paypal was read from 2026-11-30T08:43:12Z up to 2026-11-30T09:42:12Z: its list is behind")
 }

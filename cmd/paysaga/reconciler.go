@@ -106,13 +106,22 @@ func (r *reconciler) measureOnce(ctx context.Context) error {
 	r.metrics.SetFindings(open, figures.Oldest, figures.AtStake, time.Now())
 	r.metrics.SetInterval(r.settings.Schedule.Interval(time.Now()))
 	for _, provider := range r.all {
-		last, known := figures.LastSuccess[provider]
-		if !known {
-			last = r.began
-		}
-		r.metrics.SetLastSuccess(provider, last)
+		r.metrics.SetLastSuccess(provider, r.lastSuccess(provider, figures))
 	}
 	return nil
+}
+
+// lastSuccess is up to when what a provider has was compared, plus what its list is behind by itself: of a provider whose list is as new as
+// it should be, when the last run began that went through.
+func (r *reconciler) lastSuccess(provider string, figures reconcile.Figures) time.Time {
+	until, known := figures.Compared[provider]
+	if !known {
+		return r.began
+	}
+	if source := r.Sources[provider]; source != nil {
+		until = until.Add(source.ListLimits().Delay)
+	}
+	return until
 }
 
 // reconciliationMeter tells the metrics how runs went.

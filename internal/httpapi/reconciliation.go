@@ -142,13 +142,20 @@ func (s *server) GetReconciliation(w http.ResponseWriter, r *http.Request, id ap
 
 func showRun(run reconcile.Run) api.Reconciliation {
 	t := run.Totals
+	var listed map[string]api.ListedTime
+	for provider, so := range t.Listed {
+		if listed == nil {
+			listed = make(map[string]api.ListedTime, len(t.Listed))
+		}
+		listed[provider] = api.ListedTime{From: so.From.UTC(), Until: so.Until.UTC(), Behind: so.Behind}
+	}
 	return api.Reconciliation{
 		ID: run.ID, Mode: api.ReconciliationMode(run.Mode), State: api.ReconciliationState(run.State),
 		Stage: api.ReconciliationStage(run.Stage), Providers: run.Providers, Since: utc(run.Since), Until: utc(run.Until),
 		RequestedBy: run.RequestedBy, Reason: run.Reason, CreatedAt: run.CreatedAt.UTC(), FinishedAt: utc(run.FinishedAt),
 		Totals: api.ReconciliationTotals{
 			Transactions: t.Transactions, Lines: t.Lines, Malformed: t.Malformed, Payments: t.Payments, Unclaimed: t.Unclaimed,
-			Opened: t.Opened, SeenAgain: t.SeenAgain, Healed: t.Healed, Repaired: t.Repaired, Refused: t.Refused, Moved: t.Moved,
+			Opened: t.Opened, SeenAgain: t.SeenAgain, Healed: t.Healed, Repaired: t.Repaired, Refused: t.Refused, Moved: t.Moved, Listed: listed,
 		},
 	}
 }

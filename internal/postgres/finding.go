@@ -140,9 +140,9 @@ func factsContext(side string, of *reconcile.Finding) []byte {
 	return []byte("finding_" + side + "\x00" + string(of.Kind) + "\x00" + identity)
 }
 
-// ReadFindingFigures counts what is open, and tells when each provider was last reconciled.
+// ReadFindingFigures counts what is open, and tells up to when each provider was compared.
 func (s *Store) ReadFindingFigures(ctx context.Context) (reconcile.Figures, error) {
-	figures := reconcile.Figures{AtStake: map[string]int64{}, LastSuccess: map[string]time.Time{}}
+	figures := reconcile.Figures{AtStake: map[string]int64{}, Compared: map[string]time.Time{}}
 	const open = ` FROM findings WHERE resolved_at IS NULL AND (ignored_until IS NULL OR ignored_until <= now())`
 	batch := &pgx.Batch{}
 	batch.Queue(`
@@ -154,12 +154,11 @@ func (s *Store) ReadFindingFigures(ctx context.Context) (reconcile.Figures, erro
 	batch.Queue(`SELECT COALESCE(now() - min(created_at), '0')` + open).QueryRow(func(row pgx.Row) error { return row.Scan(&figures.Oldest) })
 	batch.Queue(`SELECT currency, sum(at_stake)::bigint` + open + ` AND currency <> '' GROUP BY currency`).Query(intoCounts(figures.AtStake))
 	batch.Queue(`
-		SELECT provider, max(finished_at) FROM reconciliation_runs, unnest(providers) AS provider WHERE state = 'done' GROUP BY provider`,
-	).Query(func(rows pgx.Rows) error {
+		SELECT provider, compared_until FROM provider_coverage WHERE compared_until IS NOT NULL`).Query(func(rows pgx.Rows) error {
 		var provider string
 		var at time.Time
 		_, err := pgx.ForEachRow(rows, []any{&provider, &at}, func() error {
-			figures.LastSuccess[provider] = at
+			figures.Compared[provider] = at
 			return nil
 		})
 		return err //nolint:wrapcheck // wrapped below

@@ -362,19 +362,45 @@ func TestFilterFindings(t *testing.T) {
 		}
 	}
 	figures, err := b.store.ReadFindingFigures(b.ctx)
-	if err != nil || len(figures.Open) != 3 || figures.Oldest <= 0 || figures.AtStake["EUR"] != 300 || len(figures.LastSuccess) != 0 {
+	if err != nil || len(figures.Open) != 3 || figures.Oldest <= 0 || figures.AtStake["EUR"] != 300 || len(figures.Compared) != 0 {
 		t.Errorf("figures %+v, %v", figures, err)
 	}
 }
 
+// What tells that all is well is up to when everything was compared, not that some run has ended.
 func TestFiguresOfRuns(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	run := b.reconcile()
+	at := func(hour int) time.Time { return noon.Add(time.Duration(hour) * time.Hour) }
+	for _, turn := range []struct {
+		name              string
+		from, until, want int
+	}{
+		{"the first", 10, 20, 20},
+		{"it goes on", 18, 30, 30},
+		{"what was compared before", 1, 2, 30},
+		{"a gap", 31, 40, 30},
+		{"the gap is closed", 29, 45, 45},
+	} {
+		b.must(b.store.PutCompared(b.ctx, run, "fake", reconcile.Coverage{From: at(turn.from), Until: at(turn.until)}))
+		got, err := b.store.ComparedUntil(b.ctx, "fake")
+		if err != nil || !got.Equal(at(turn.want)) {
+			t.Errorf("%s: %s, %v; want %s", turn.name, got, err, at(turn.want))
+		}
+	}
 	b.end(run)
+	ended := b.reconcile() // and is about nothing
+	b.end(ended)
 	figures, err := b.store.ReadFindingFigures(b.ctx)
-	if err != nil || figures.LastSuccess["fake"].IsZero() || figures.Oldest != 0 || len(figures.Open) != 0 {
+	if err != nil || !figures.Compared["fake"].Equal(at(45)) || figures.Oldest != 0 || len(figures.Open) != 0 {
 		t.Errorf("figures %+v, %v", figures, err)
+	}
+	if got, err := b.store.ComparedUntil(b.ctx, "other"); err != nil || !got.IsZero() {
+		t.Errorf("of another: %s, %v", got, err)
+	}
+	if err := b.store.PutCompared(b.ctx, run, "fake", reconcile.Coverage{From: at(45), Until: at(50)}); !errors.Is(err, reconcile.ErrLeaseLost) {
+		t.Errorf("a run that has ended: %v", err)
 	}
 }
 

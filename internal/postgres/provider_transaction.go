@@ -49,6 +49,32 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 	return nil
 }
 
+// ComparedUntil is up to when all that a provider has was compared with our payments.
+func (s *Store) ComparedUntil(ctx context.Context, provider string) (time.Time, error) {
+	var until *time.Time
+	err := s.pool.QueryRow(ctx, `SELECT compared_until FROM provider_coverage WHERE provider = $1`, provider).Scan(&until)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, fmt.Errorf("read up to when was compared: %w", mapError(err))
+	}
+	return value(until), nil
+}
+
+// PutCompared joins a time that was compared to what was compared so far. What lies behind a gap does not count: the gap would be
+// forgotten. Errors: reconcile.ErrLeaseLost.
+func (s *Store) PutCompared(ctx context.Context, run reconcile.Run, provider string, listed reconcile.Coverage) error {
+	batch := &pgx.Batch{}
+	queueRunFence(batch, run)
+	batch.Queue(`
+		INSERT INTO provider_coverage AS c (provider, covered_from, covered_until, compared_until) VALUES ($1, $2, $3, $3)
+		ON CONFLICT (provider) DO UPDATE SET compared_until =
+			CASE WHEN c.compared_until < $2 THEN c.compared_until ELSE GREATEST(c.compared_until, $3) END`,
+		provider, listed.From, listed.Until)
+	if err := s.send(ctx, batch); err != nil {
+		return fmt.Errorf("note up to when was compared: %w", err)
+	}
+	return nil
+}
+
 // fewTransactions are forgotten whatever is told of them. Of more, a list that tells less than half of what it told before is rather
 // another account's, or an index's that is empty, than the truth.
 const fewTransactions = 20

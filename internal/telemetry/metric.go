@@ -189,8 +189,8 @@ func reconciliationMetrics() []Metric {
 		},
 		{
 			Name: reconciliationLastSuccess, Kind: Gauge, Unit: "s", Labels: []string{labelProvider},
-			Description: "When a run about the provider last ended well, whoever made it, as Unix time. Until one has: when this process began " +
-				"to wait for it.",
+			Description: "Up to when all that the provider has was compared, plus what its list is behind by itself, as Unix time: when the last " +
+				"run began that listed all of it and compared it, whoever made it. Until one has: when this process began to wait for it.",
 		},
 		{
 			Name: reconciliationInterval, Kind: Gauge, Unit: "s",

@@ -113,7 +113,7 @@ func (r *Reconciliation) setAtStake(atStake map[string]int64) {
 	}
 }
 
-// SetLastSuccess tells when a run about a provider last ended well.
+// SetLastSuccess tells up to when what a provider has was compared, plus what its list is behind by itself.
 func (r *Reconciliation) SetLastSuccess(provider string, at time.Time) {
 	r.lastSuccess.Record(context.Background(), at.Unix(), metric.WithAttributes(attribute.String(labelProvider, r.providers.label(provider))))
 }

@@ -69,7 +69,7 @@ func (a *Adapter) List(ctx context.Context, request providers.ListRequest) (prov
 		return providers.ListPage{}, err
 	}
 	if refreshed := a.refreshedOf(answered); refreshed.Before(request.Until.Truncate(time.Second)) {
-		return providers.ListPage{}, &providers.ListError{Code: providers.CodeListBehind, RetryAfter: operatorDelay}
+		return providers.ListPage{}, &providers.ListError{Code: providers.CodeListBehind, RetryAfter: operatorDelay, Until: refreshed}
 	}
 	listed, err := transactionsIn(answered.Details, request.From, request.Until)
 	if err != nil {

@@ -131,14 +131,16 @@ func TestListsThatCannotBeRead(t *testing.T) {
 		"too many pages":             {"", ok(pageJSON(10_001, 21, full...)), failed(providers.CodeListTooLong)},
 		"too many results":           {"", problem(400, "RESULTSET_TOO_LARGE", ""), failed(providers.CodeListTooLong)},
 		"too many results, an issue": {"", problem(400, "INVALID_REQUEST", "RESULTSET_TOO_LARGE"), failed(providers.CodeListTooLong)},
-		"an index that is behind":    {"", ok(strings.ReplaceAll(pageJSON(0, 0), "16:00:00+0000", "12:59:59Z")), providers.ListError{Code: providers.CodeListBehind, RetryAfter: operatorDelay}},
-		"no id":                      {"", ok(pageJSON(1, 1, infoJSON("CAP1", "../x"))), failed(codeOtherObject)},
-		"no time":                    {"", ok(pageJSON(1, 1, infoJSON("2026-03-01T12", "yesterday"))), failed(codeOtherObject)},
-		"no permission":              {"", problem(403, "NOT_AUTHORIZED", ""), providers.ListError{Code: providers.CodeCredentialsRefused, RetryAfter: operatorDelay, Refused: true}},
-		"a bad request":              {"", problem(400, "INVALID_REQUEST", "INVALID_PARAMETER_VALUE"), providers.ListError{Code: "INVALID_PARAMETER_VALUE", Refused: true}},
-		"no such call":               {"", problem(404, "RESOURCE_NOT_FOUND", ""), providers.ListError{Code: "RESOURCE_NOT_FOUND", Refused: true}},
-		"a rate limit":               {"", problem(429, "RATE_LIMIT_REACHED", ""), failed("RATE_LIMIT_REACHED")},
-		"a server error":             {"", []canned{{status: 500}}, failed(codeServerError)},
+		"an index that is behind": {"", ok(strings.ReplaceAll(pageJSON(0, 0), "16:00:00+0000", "12:59:59Z")), providers.ListError{
+			Code: providers.CodeListBehind, RetryAfter: operatorDelay, Until: time.Date(2026, 3, 1, 12, 59, 59, 0, time.UTC),
+		}},
+		"no id":          {"", ok(pageJSON(1, 1, infoJSON("CAP1", "../x"))), failed(codeOtherObject)},
+		"no time":        {"", ok(pageJSON(1, 1, infoJSON("2026-03-01T12", "yesterday"))), failed(codeOtherObject)},
+		"no permission":  {"", problem(403, "NOT_AUTHORIZED", ""), providers.ListError{Code: providers.CodeCredentialsRefused, RetryAfter: operatorDelay, Refused: true}},
+		"a bad request":  {"", problem(400, "INVALID_REQUEST", "INVALID_PARAMETER_VALUE"), providers.ListError{Code: "INVALID_PARAMETER_VALUE", Refused: true}},
+		"no such call":   {"", problem(404, "RESOURCE_NOT_FOUND", ""), providers.ListError{Code: "RESOURCE_NOT_FOUND", Refused: true}},
+		"a rate limit":   {"", problem(429, "RATE_LIMIT_REACHED", ""), failed("RATE_LIMIT_REACHED")},
+		"a server error": {"", []canned{{status: 500}}, failed(codeServerError)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
