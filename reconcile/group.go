@@ -54,7 +54,15 @@ func groups(pair Pair) []*group {
 			g.taken = plus(g.taken, line.customers().Amount)
 		}
 	}
-	for _, told := range toldRefunds(pair) {
+	for _, g := range all {
+		g.settle(pair.Settled)
+	}
+	return sorted(withRefunds(all, toldRefunds(pair)))
+}
+
+// withRefunds adds what was given back to the payments.
+func withRefunds(all []*group, refunds []Told) []*group {
+	for _, told := range refunds {
 		if g := paidBack(all, told); g != nil {
 			g.refunds = append(g.refunds, told)
 		} else if told.Payment != "" && !bears(all, told.Provider) { // its payment is older than all that was listed
@@ -64,13 +72,54 @@ func groups(pair Pair) []*group {
 			})
 		}
 	}
-	return sorted(all)
+	return all
+}
+
+// settle adds what settlement files have captured of a payment, where all that was told of it is that it is held.
+func (g *group) settle(lines []Settlement) {
+	if !g.listed || g.status != providers.Authorized || g.taken != 0 {
+		return
+	}
+	var sum int64
+	for _, line := range lines {
+		if money := line.customers(); line.Kind == statement.LineCharge && g.isSettledBy(line) && money.Currency == g.currency {
+			sum = plus(sum, money.Amount)
+		}
+	}
+	if sum > 0 {
+		g.taken, g.status = sum, providers.Succeeded
+	}
 }
 
 // toldRefunds are all refunds that a provider tells of, in lists, notices and settlement files.
 func toldRefunds(pair Pair) []Told {
 	refunds := slices.DeleteFunc(slices.Clone(pair.There), func(told Told) bool { return told.Kind != providers.TransactionRefund })
+	for i := range refunds {
+		bookBack(&refunds[i], pair.Settled)
+	}
 	return append(refunds, settledRefunds(pair)...)
+}
+
+// bookBack: what settlement files book back of a refund has come to nothing since it was given.
+func bookBack(told *Told, settled []Settlement) {
+	var sum int64
+	var lately time.Time
+	for _, line := range settled {
+		if line.Kind != statement.LineRefund || !line.isRefund(*told) {
+			continue
+		}
+		sum = plus(sum, line.Gross)
+		if line.Gross > 0 && line.BookedAt.After(lately) {
+			lately = line.BookedAt
+		}
+	}
+	if sum < 0 || lately.IsZero() {
+		return
+	}
+	told.Status = providers.Canceled
+	if lately.After(told.ToldAt) {
+		told.ToldAt = lately
+	}
 }
 
 // paidBack is the payment that a refund gives back: the provider's only one where the refund names a capture of which nothing is told.
@@ -198,6 +247,9 @@ func settledRefunds(pair Pair) []Told {
 		}
 		if same := slices.IndexFunc(refunds, line.isRefund); same >= 0 {
 			booked[same] = plus(booked[same], line.Gross)
+			if line.BookedAt.After(refunds[same].ToldAt) {
+				refunds[same].ToldAt = line.BookedAt
+			}
 			continue
 		}
 		booked = append(booked, line.Gross)

@@ -16,8 +16,10 @@ import (
 // View is what is known beside a pair.
 type View struct {
 	Coverage map[string]Coverage // by provider
-	Now      time.Time           // by the database's clock
-	Policy   Policy
+	// Announcing are the providers that cannot be asked: what they announced, and settled, is all that anybody knows.
+	Announcing []string
+	Now        time.Time // by the database's clock
+	Policy     Policy
 }
 
 // Match compares both sides of a payment. It is pure, and finds the same for the same; no two findings are the same one.
@@ -45,6 +47,7 @@ type matcher struct {
 	told    []Told // the refunds
 	found   []Finding
 	left    map[uuid.UUID][]Kind // of each saga, what some check could not judge
+	ended   endings
 }
 
 // add notes a finding about the order's saga; one of the same kind is the same finding, about more.

@@ -23,6 +23,8 @@ func (m *matcher) own() verdict {
 	case m.payment.State == saga.NeedsReview:
 		m.inReview()
 		return unjudged
+	case m.booked():
+		return m.ended.said
 	case known == nil: // where it must be there, it is missing
 		return m.listed()
 	default:
@@ -86,8 +88,19 @@ func (m *matcher) onlyRefunded(charge *Charge) *group {
 func (m *matcher) ownPayment(g *group) verdict {
 	if m.isOlder(g) {
 		m.settledAfterAll(g)
-		return unjudged
+		return verdict(m.announces(g.provider) && m.agrees(g))
 	}
+	return m.compareOwn(g)
+}
+
+// agrees tells that an order is as its payment was when that was told of. Where nothing newer will ever be told, that is all that there is.
+func (m *matcher) agrees(g *group) bool {
+	alone := *m
+	alone.found, alone.left = nil, map[uuid.UUID][]Kind{}
+	return !m.foundKind(StatusMismatch) && alone.compareOwn(g) == judged && len(alone.found) == 0
+}
+
+func (m *matcher) compareOwn(g *group) verdict {
 	switch m.payment.State {
 	case saga.Completed:
 		return m.completed(g)

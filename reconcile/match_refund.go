@@ -19,7 +19,7 @@ func (m *matcher) unaskedRefunds() verdict {
 		return m.listed()
 	}
 	for _, told := range own.refunds {
-		if m.refundOf(told) < 0 {
+		if m.refundOf(told) < 0 && !slices.Contains(m.ended.refunds, told.Reference) {
 			m.unasked(own, told)
 		}
 	}
@@ -96,8 +96,8 @@ func (m *matcher) bothRefunds(i int) verdict {
 		switch {
 		case m.refundOf(told) != i:
 			continue
-		case refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt):
-			said = unjudged
+		case m.isOlderThan(refund, told):
+			said = said && verdict(m.announces(told.Provider) && m.refundDiffers(refund, told).Kind == "")
 		default:
 			m.compareRefund(refund, told)
 		}
@@ -120,26 +120,79 @@ func (m *matcher) compareRefund(refund Refund, told Told) {
 		Source: sourceList, Status: string(told.Status), Amount: told.Money.Amount, Currency: told.Money.Currency,
 		References: []string{told.Reference}, At: told.At,
 	}
+	if m.announces(told.Provider) && finding.Repair == RepairResume {
+		finding.Notice = refundEnded(refund, told)
+	}
 	m.add(finding)
 }
+
+// isOlderThan tells that what a provider told of a refund can be older than what happened here. How a refund ended, a provider that cannot
+// be asked tells once: that counts as long as the refund waits for it, or has not been booked back here.
+func (m *matcher) isOlderThan(refund Refund, told Told) bool {
+	if m.announces(told.Provider) && (refund.open() || cameBack(told.Status)) {
+		return m.isFresh(told.ToldAt)
+	}
+	return refund.UpdatedAt.Add(m.Policy.Grace).After(told.ToldAt)
+}
+
+// cameBack tells that a refund came to nothing, be it after it had been given.
+func cameBack(kind providers.OutcomeKind) bool {
+	return kind == providers.Canceled || kind == providers.Declined
+}
+
+// refundEnded is what the provider would have announced of a refund.
+func refundEnded(refund Refund, told Told) *providers.Notice {
+	outcome := providers.Outcome{Kind: told.Status, Reference: told.Reference, Money: told.Money}
+	if cameBack(told.Status) {
+		outcome.Code = codeBookedBack
+	}
+	return &providers.Notice{
+		ID: "reconcile " + told.Reference, Type: "reconciliation", About: providers.AboutRefund, Key: refund.Key, Payment: told.Payment,
+		Reference: told.Reference, Outcome: &outcome, At: told.At,
+	}
+}
+
+// codeBookedBack is why a refund came to nothing of which no more is known than that it came back.
+const codeBookedBack = "booked_back"
 
 // refundDiffers says in what a refund differs on the two sides.
 func (m *matcher) refundDiffers(refund Refund, told Told) Finding {
 	there := given(told.Status)
-	finding := Finding{Kind: StatusMismatch, Severity: Critical, Repair: RepairReview}
-	if refund.done() && there {
-		return m.refundMoneyDiffers(refund, told)
-	}
 	switch {
+	case refund.done():
+		return m.givenDiffers(refund, told)
 	case refund.open() && told.Status != providers.Processing:
-		finding.Severity, finding.Repair = High, RepairResume
-		finding.Detail = fmt.Sprintf("A refund is %s at the provider, and waits here.", told.Status)
-	case refund.done() && told.Status != providers.ActionRequired:
-		finding.Detail = fmt.Sprintf("A refund counts as given here, and is %s at the provider.", told.Status)
-	case there && !refund.done():
-		finding.Detail = "A refund counts as not given here, and the provider gave it."
-	default:
+		if other := m.refundMoneyDiffers(refund, told); there && other.Kind != "" && m.announces(told.Provider) {
+			return other
+		}
+		return Finding{
+			Kind: StatusMismatch, Severity: High, Repair: RepairResume,
+			Detail: fmt.Sprintf("A refund is %s at the provider, and waits here.", told.Status),
+		}
+	case there && !refund.open():
+		return Finding{
+			Kind: StatusMismatch, Severity: Critical, Repair: RepairReview,
+			Detail: "A refund counts as not given here, and the provider gave it.",
+		}
+	}
+	return Finding{}
+}
+
+// givenDiffers is about a refund that was given here. That one came back, a provider that cannot be asked tells once; a refund which undid
+// an order is a person's then.
+func (m *matcher) givenDiffers(refund Refund, told Told) Finding {
+	switch {
+	case given(told.Status):
+		return m.refundMoneyDiffers(refund, told)
+	case told.Status == providers.ActionRequired:
 		return Finding{}
+	}
+	finding := Finding{
+		Kind: StatusMismatch, Severity: Critical, Repair: RepairReview,
+		Detail: fmt.Sprintf("A refund counts as given here, and is %s at the provider.", told.Status),
+	}
+	if cameBack(told.Status) && m.announces(told.Provider) && refund.SagaKey != m.payment.OrderID {
+		finding.Repair = RepairResume
 	}
 	return finding
 }

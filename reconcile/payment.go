@@ -21,7 +21,9 @@ type Payment struct {
 	Refunded  int64
 	Refunding int64 // asked for and not given back yet
 	Charges   []Charge
+	Captures  []Capture // of held money, the oldest first
 	Refunds   []Refund
+	Void      *Void     // the newest, while nobody knows how it ended
 	HeldStock bool      // some of its reservations are neither sold nor released
 	Busy      bool      // somebody drives it at this moment: what is seen may be half a change
 	DueAt     time.Time // when somebody must look at it again; zero when nobody must
@@ -41,6 +43,24 @@ type Charge struct {
 	Captures  []providers.SubKey // of its captures
 	StartedAt time.Time
 	SettledAt time.Time // zero while it is open
+}
+
+// Capture is one call that takes held money.
+type Capture struct {
+	Provider  string
+	Key       providers.SubKey
+	Reference string // the provider's id of it; empty while nobody knows it
+	Amount    int64  // minor units of the order's currency
+	Status    saga.StepStatus
+}
+
+// Void is the call that closes the payment of an order which was given up.
+type Void struct {
+	Provider  string
+	Key       providers.SubKey
+	Reference string // the provider's id of it; empty while nobody knows it
+	GivesBack bool   // what is taken by then; else it only lets go of what is held
+	Refused   bool   // by the provider, which has not told why
 }
 
 // Refund is money that was given back, or is to be: by the shop's wish, or to undo the order.
@@ -99,6 +119,8 @@ type Coverage struct{ From, Until time.Time }
 
 // Covers tells whether all of a provider's transactions made at a time were listed.
 func (c Coverage) Covers(at time.Time) bool { return !at.Before(c.From) && at.Before(c.Until) }
+
+func (c Capture) open() bool { return c.Status == saga.StepPending || c.Status == saga.StepUnknown }
 
 func (r Refund) done() bool { return r.Status == saga.StepDone }
 

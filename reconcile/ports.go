@@ -121,6 +121,8 @@ type Repairer interface {
 	Look(ctx context.Context, ref saga.Ref) (outcome providers.Outcome, ok bool, err error)
 	// Notify brings what a provider has to the saga, as if it had announced it.
 	Notify(ctx context.Context, ref saga.Ref, notice providers.Notice) error
+	// Standing tells where a saga stands, in a text that is another one once it has gone on.
+	Standing(ctx context.Context, ref saga.Ref) (string, error)
 	// Retry has a saga in review, or one that rests, go on where it stands.
 	Retry(ctx context.Context, ref saga.Ref, reason string) error
 	// Contradict stops a saga for a person.

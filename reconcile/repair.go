@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -104,12 +105,55 @@ func (o *once) mend(ctx context.Context, open Open) error {
 	if err := o.save(ctx); err != nil {
 		return err
 	}
-	err = o.do(ctx, verdict.Repair, finding, pair.Payment.State)
+	err = o.carryOut(ctx, verdict.Repair, finding, pair.Payment.State)
 	if ctx.Err() != nil || errors.Is(err, ErrLeaseLost) {
 		return err
 	}
 	return o.cameTo(ctx, open, verdict.Repair, finding, err)
 }
+
+// carryOut does a repair. One that is to bring a saga on has done so only if the saga stands elsewhere then: else it is found again.
+func (o *once) carryOut(ctx context.Context, repair Repair, f Finding, state saga.State) error {
+	if !bringsOn(repair) {
+		return o.do(ctx, repair, f, state)
+	}
+	ref := saga.Ref{AccountID: f.AccountID, Key: f.SagaKey}
+	before, err := o.Repairs.Standing(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := o.do(ctx, repair, f, state); err != nil {
+		return err
+	}
+	after, err := o.Repairs.Standing(ctx, ref)
+	if err != nil || after != before {
+		return err
+	}
+	return o.stillThere(ctx, f)
+}
+
+// bringsOn tells the repairs that hand a saga something, and leave it to that what comes of it.
+func bringsOn(repair Repair) bool {
+	return slices.Contains([]Repair{RepairComplete, RepairUndo, RepairLetGo, RepairResume}, repair)
+}
+
+// stillThere is an error unless a saga that stands where it stood is in order: one that nobody had taken up is so once somebody looked.
+func (o *once) stillThere(ctx context.Context, f Finding) error {
+	if f.Kind != SagaWithoutEnd {
+		return errUnmoved
+	}
+	pair, err := o.Store.ReadPair(ctx, Place{AccountID: f.AccountID, OrderID: f.OrderID})
+	if err != nil {
+		return err
+	}
+	if _, found, err := o.again(ctx, pair, f); err != nil || !found {
+		return err
+	}
+	return errUnmoved
+}
+
+// errUnmoved: a repair was carried out, and nothing came of it.
+var errUnmoved = errors.New("the saga stands where it stood")
 
 // cameTo writes down what a repair came to.
 func (o *once) cameTo(ctx context.Context, open Open, repair Repair, finding Finding, err error) error {
@@ -165,7 +209,7 @@ func (o *once) count(repair Repair, money providers.Money, times int64) {
 func isRefused(err error) bool {
 	_, refused := errors.AsType[*saga.RefusedError](err)
 	_, contradicted := errors.AsType[*contradictedError](err)
-	return refused || contradicted || errors.Is(err, saga.ErrInReview) || errors.Is(err, saga.ErrLeaseLost)
+	return refused || contradicted || errors.Is(err, errUnmoved) || errors.Is(err, saga.ErrInReview) || errors.Is(err, saga.ErrLeaseLost)
 }
 
 func (o *once) note(ctx context.Context, repair Repair, finding Finding, err error) {
@@ -190,6 +234,8 @@ func sentence(err error) string {
 		return "Somebody drives the saga at this moment; the next run tries again."
 	case errors.Is(err, saga.ErrInReview):
 		return "The saga waits for a person."
+	case errors.Is(err, errUnmoved):
+		return "The saga was told, and stands where it stood; the next run tries again."
 	}
 	return "It is not known whether it was carried out; the next run looks."
 }
@@ -212,6 +258,9 @@ func (o *once) do(ctx context.Context, repair Repair, f Finding, state saga.Stat
 		}
 		return o.announce(ctx, repair, ref, f)
 	case RepairResume:
+		if f.Notice != nil && slices.Contains(o.Announcing, f.Provider) { // nobody else can tell it
+			return o.Repairs.Notify(ctx, ref, *f.Notice)
+		}
 		return o.Repairs.Retry(ctx, ref, reason)
 	case RepairReview:
 		return o.Repairs.Contradict(ctx, ref, string(f.Kind), f.Detail)

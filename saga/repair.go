@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"paysaga/providers"
 )
@@ -53,6 +54,29 @@ func (r Repairs) Look(ctx context.Context, ref Ref) (outcome providers.Outcome, 
 	}
 	defer r.leave(nil)
 	return r.send(ctx, s, call), true, nil
+}
+
+// Standing tells where a saga stands: in which state, and which of its steps have come to an end. That it looked, or sent a call once more,
+// changes nothing of that.
+func (r Repairs) Standing(ctx context.Context, ref Ref) (string, error) {
+	s, err := r.Store.Load(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("load saga: %w", err)
+	}
+	return s.standing(), nil
+}
+
+func (s *Saga) standing() string {
+	var text strings.Builder
+	text.WriteString(string(s.State))
+	for _, step := range s.Steps {
+		status := step.Status
+		if step.open() {
+			status = "open"
+		}
+		fmt.Fprintf(&text, " %s:%s", step.SubKey, status)
+	}
+	return text.String()
 }
 
 // Notify brings how a payment stands to its saga, as Runner.Notify does. A provider that can be asked is asked once more under the saga's

@@ -182,8 +182,8 @@ func (b *pairBatch) queueRefunds(batch *pgx.Batch, accounts []string, orders []u
 // queueSteps reads the calls to providers of the orders and of their refunds, in the order in which they began.
 func (b *pairBatch) queueSteps(batch *pgx.Batch, accounts []string, orders []uuid.UUID) {
 	batch.Queue(`
-		SELECT p.place - 1, t.saga_key, t.name, t.attempt, t.sub_key, t.status, t.provider, t.provider_reference, t.outcome, t.code, t.amount,
-			t.started_at, t.finished_at
+		SELECT p.place - 1, t.saga_key, t.name, t.attempt, t.sub_key, t.status, t.provider, t.provider_reference, t.target, t.outcome, t.code,
+			t.amount, t.started_at, t.finished_at
 		FROM `+ourPlaces+` CROSS JOIN LATERAL (
 			SELECT p.order_id AS key
 			UNION ALL SELECT f.id FROM refunds f
@@ -195,8 +195,8 @@ func (b *pairBatch) queueSteps(batch *pgx.Batch, accounts []string, orders []uui
 		var t step
 		var finished *time.Time
 		_, err := pgx.ForEachRow(rows, []any{
-			&place, &t.sagaKey, &t.Name, &t.Attempt, &t.SubKey, &t.Status, &t.Provider, &t.ProviderReference, &t.Outcome, &t.Code, &t.Amount,
-			&t.StartedAt, &finished,
+			&place, &t.sagaKey, &t.Name, &t.Attempt, &t.SubKey, &t.Status, &t.Provider, &t.ProviderReference, &t.Target, &t.Outcome, &t.Code,
+			&t.Amount, &t.StartedAt, &finished,
 		}, func() error {
 			t.FinishedAt = value(finished)
 			b.steps[place] = append(b.steps[place], t)
@@ -210,7 +210,7 @@ func (b *pairBatch) queueSteps(batch *pgx.Batch, accounts []string, orders []uui
 	})
 }
 
-// assemble makes charges and refunds of a payment's calls.
+// assemble makes charges, captures, refunds and the void of a payment's calls.
 func assemble(payment *reconcile.Payment, steps []step) {
 	for _, t := range steps {
 		if t.Name == saga.StepCharge {
@@ -223,12 +223,35 @@ func assemble(payment *reconcile.Payment, steps []step) {
 	for _, t := range steps {
 		switch {
 		case t.Name == saga.StepCapture:
-			if charge := chargeAt(payment, t.StartedAt); charge != nil {
-				charge.Captures = append(charge.Captures, t.SubKey)
-			}
+			putCapture(payment, t)
 		case t.Name == saga.StepRefund, t.Name == saga.StepVoid && t.Status == saga.StepDone && t.Code == providers.CodeRefunded:
 			putRefund(payment, t)
+		case t.Name == saga.StepVoid:
+			putVoid(payment, t)
 		}
+	}
+}
+
+// putCapture adds a capture, to the payment and to the charge that it takes of.
+func putCapture(payment *reconcile.Payment, t step) {
+	payment.Captures = append(payment.Captures, reconcile.Capture{
+		Provider: t.Provider, Key: t.SubKey, Reference: t.ProviderReference, Amount: t.Amount, Status: t.Status,
+	})
+	if charge := chargeAt(payment, t.StartedAt); charge != nil {
+		charge.Captures = append(charge.Captures, t.SubKey)
+	}
+}
+
+// putVoid keeps a void that has no end yet. What it does is decided by what was known as it was asked for, as providers.VoidRequest says.
+func putVoid(payment *reconcile.Payment, t step) {
+	payment.Void = nil
+	if t.Status != saga.StepPending && t.Status != saga.StepUnknown {
+		return
+	}
+	onlyHeld := payment.Capture == saga.CaptureManual && len(payment.Captures) == 0
+	payment.Void = &reconcile.Void{
+		Provider: t.Provider, Key: t.SubKey, Reference: t.ProviderReference, GivesBack: t.Target != "" && !onlyHeld,
+		Refused: t.Code == providers.CodeVoidRefused,
 	}
 }
 

@@ -51,11 +51,19 @@ type lineColumns struct {
 func (c *lineColumns) add(line statement.Line) {
 	c.ids, c.kinds, c.payments = append(c.ids, line.ID), append(c.kinds, string(line.Kind)), append(c.payments, line.Payment)
 	c.references, c.keys = append(c.references, line.Reference), append(c.keys, string(line.Key))
-	c.named, c.numbers = append(c.named, namedSaga(line.Key, line.SagaKey)), append(c.numbers, line.Number)
+	c.named, c.numbers = append(c.named, namedByLine(line)), append(c.numbers, line.Number)
 	c.gross, c.fees, c.net = append(c.gross, line.Gross), append(c.fees, line.Fee), append(c.net, line.Net)
 	c.currencies, c.payouts = append(c.currencies, line.Currency), append(c.payouts, line.Payout)
 	c.originals, c.originalAmounts = append(c.originals, line.Original.Currency), append(c.originalAmounts, line.Original.Amount)
 	c.booked = append(c.booked, line.BookedAt)
+}
+
+// namedByLine is the saga that a line is about. A capture bears the key of the request for it, which the order's saga alone knows.
+func namedByLine(line statement.Line) *uuid.UUID {
+	if order := namedSaga("", line.SagaKey); line.Kind == statement.LineCharge && order != nil {
+		return order
+	}
+	return namedSaga(line.Key, line.SagaKey)
 }
 
 // PutLines keeps lines of the run's settlement file. A booking that is kept already, from whatever file, stays as it is. Errors:

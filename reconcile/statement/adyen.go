@@ -113,9 +113,7 @@ func (f *adyenFile) read(read row, emit func(Line)) error {
 			line.SagaKey = key.String()
 		}
 	}
-	if line.Kind == LineRefund {
-		line.Key = providers.SubKey(texts[3]) // the other one is the payment's
-	}
+	line.Key = adyenKey(line, providers.SubKey(texts[3]))
 	gross, err := f.money(read, &line)
 	if err != nil {
 		return err
@@ -136,6 +134,15 @@ func (f *adyenFile) read(read row, emit func(Line)) error {
 	f.sum(&line, texts[5])
 	emit(line)
 	return nil
+}
+
+// adyenKey is our reference of the call that made a line: a refund's and a capture's are modifications with references of their own. What
+// was captured by itself was made by the payment's call.
+func adyenKey(line Line, modification providers.SubKey) providers.SubKey {
+	if _, ours := modification.SagaKey(); line.Kind == LineRefund || line.Kind == LineCharge && ours {
+		return modification
+	}
+	return line.Key
 }
 
 // sum holds the payout of a batch against everything else in it, what was carried over from the batch before and into the next included.
