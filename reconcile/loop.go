@@ -3,7 +3,12 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
+
+	"paysaga/saga"
 )
 
 // Timing tells when a run is due: the first time behind another; zero: never.
@@ -18,7 +23,8 @@ const requestedPoll = 5 * time.Second
 const bySchedule = "schedule"
 
 // Run reconciles at the times that timing gives, in a mode, and takes up what operators asked for, until ctx ends. Turns are counted from
-// the last one, whichever process made it: of several processes one does a turn, and what was missed while none ran is made up for.
+// the last one, whichever process made it: of several processes one does a turn, and what was missed while none ran is made up for. A turn
+// that a process left on the way, as it died or was ended, is gone on with at once by whoever sees it.
 func (w *Worker) Run(ctx context.Context, timing Timing, mode Mode) {
 	last := w.newestTurn(ctx, time.Now())
 	due := timing.Next(last)
@@ -31,7 +37,13 @@ func (w *Worker) Run(ctx context.Context, timing Timing, mode Mode) {
 		if request, ok := w.requested(ctx); ok {
 			w.turn(ctx, request)
 		}
-		if due.IsZero() || time.Now().Before(due) {
+		if due.IsZero() {
+			continue
+		}
+		if request, ok := w.left(ctx, mode); ok {
+			w.turn(ctx, request)
+		}
+		if time.Now().Before(due) {
 			continue
 		}
 		if newest := w.newestTurn(ctx, last); newest.After(last) { // another process has done it
@@ -63,9 +75,27 @@ func (w *Worker) requested(ctx context.Context) (Request, bool) {
 	if err != nil || !ok {
 		return Request{}, false
 	}
+	return requestOf(run), true
+}
+
+// left is a turn of the schedule that was left on the way. One of other providers was left before the settings changed: what is not set
+// up any more cannot be listed.
+func (w *Worker) left(ctx context.Context, mode Mode) (Request, bool) {
+	run, ok, err := w.Store.LeftRun(ctx, bySchedule, mode)
+	if err != nil && ctx.Err() == nil {
+		w.Logger.ErrorContext(ctx, "a reconciliation that was left is looked for again", "error", err)
+	}
+	if err != nil || !ok || !slices.Equal(run.Providers, w.providers()) {
+		return Request{}, false
+	}
+	return requestOf(run), true
+}
+
+// requestOf asks for a run that is written already.
+func requestOf(run Run) Request {
 	return Request{
 		ID: run.ID, Mode: run.Mode, Providers: run.Providers, Since: run.Since, Until: run.Until, RequestedBy: run.RequestedBy,
-	}, true
+	}
 }
 
 // turn does one run, and says how it went.
@@ -76,6 +106,8 @@ func (w *Worker) turn(ctx context.Context, request Request) {
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrBusy):
 		w.Logger.DebugContext(ctx, "another process reconciles at this moment; the turn waits for its end")
+	case run.ID == uuid.Nil && errors.Is(err, saga.ErrNotFound):
+		w.Logger.DebugContext(ctx, "another process has ended this reconciliation meanwhile", "run_id", request.ID)
 	case err != nil:
 		w.Logger.ErrorContext(ctx, "reconciliation failed", "run_id", run.ID, "error", err)
 	default:

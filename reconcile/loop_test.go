@@ -38,6 +38,16 @@ func (s *quietStore) NextRequested(context.Context) (reconcile.Run, bool, error)
 	return reconcile.Run{}, false, nil
 }
 
+func (s *quietStore) LeftRun(_ context.Context, requestedBy string, mode reconcile.Mode) (reconcile.Run, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.runs) - 1
+	if s.held || last < 0 || s.runs[last].State != reconcile.RunRunning {
+		return reconcile.Run{}, false, nil
+	}
+	return s.runs[last], s.runs[last].RequestedBy == requestedBy && s.runs[last].Mode == mode, nil
+}
+
 func (s *quietStore) NewestRun(_ context.Context, requestedBy string) (last time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,6 +263,44 @@ func TestTurnsOfSeveralProcesses(t *testing.T) {
 			t.Errorf("%d runs in twenty hours, want 20: a process that begins again puts them off", len(store.runs))
 		}
 	})
+}
+
+// A turn whose process was ended on the way is gone on with by another one at once, not at the next turn: if it may do as much.
+func TestTurnThatWasLeft(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mode      reconcile.Mode // of the other process
+		providers []string
+		goesOn    bool
+	}{
+		"the same settings": {reconcile.ModeApply, []string{"a", "b"}, true},
+		"it may only look":  {reconcile.ModePlan, []string{"a", "b"}, false},
+		"other providers":   {reconcile.ModeApply, []string{"a"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &quietStore{}
+				serve := func(mode reconcile.Mode, until time.Duration, which ...string) {
+					ctx, stop := context.WithTimeout(t.Context(), until)
+					defer stop()
+					sources := map[string]reconcile.Source{}
+					for _, provider := range which {
+						sources[provider] = slowSource{takes: time.Minute}
+					}
+					newWorker(t, store, sources).Run(ctx, everyHour{}, mode)
+				}
+				serve(reconcile.ModeApply, time.Hour+90*time.Second, "a", "b") // it is ended in the middle of its first turn
+				if len(store.runs) != 1 || store.runs[0].State != reconcile.RunRunning || store.held {
+					t.Fatalf("%+v, held: %t", store.runs, store.held)
+				}
+				serve(test.mode, 5*time.Minute, test.providers...)
+				if len(store.runs) != 1 || (store.runs[0].State == reconcile.RunDone) != test.goesOn {
+					t.Errorf("it is %s, of %d runs", store.runs[0].State, len(store.runs))
+				}
+			})
+		})
+	}
 }
 
 // A run writes the day's summary, however it ended. One that did not end well says why, without what other layers say; its error says all.

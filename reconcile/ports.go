@@ -45,6 +45,9 @@ type RunStore interface {
 	// NextRequested finds the oldest run that an operator asked for and nobody has taken up, or has left within the last day. ok is false
 	// where there is none.
 	NextRequested(ctx context.Context) (run Run, ok bool, err error)
+	// LeftRun finds the newest run of a mode that somebody wanted and a process left on the way within the last day: nobody works on it. One
+	// about a settlement file is none, as only who has the file can go on.
+	LeftRun(ctx context.Context, requestedBy string, mode Mode) (run Run, ok bool, err error)
 	// NewestRun is when the newest run began that somebody wanted; zero where there is none.
 	NewestRun(ctx context.Context, requestedBy string) (time.Time, error)
 	// SaveRun writes how far a run is and prolongs the lease. A run that has ended gives it back. Errors: ErrLeaseLost, as of all that

@@ -149,6 +149,20 @@ func (s *Store) NextRequested(ctx context.Context) (run reconcile.Run, ok bool, 
 	return run, ok, nil
 }
 
+// LeftRun finds the newest run of a mode that somebody wanted, that a process left, and that nobody works on.
+func (s *Store) LeftRun(ctx context.Context, requestedBy string, mode reconcile.Mode) (run reconcile.Run, ok bool, err error) {
+	run, ok, err = readRun(ctx, s.pool, `
+		SELECT `+runColumns+` FROM reconciliation_runs
+		WHERE finished_at IS NULL AND state = 'running' AND requested_by = $1 AND mode = $2 AND statement_id IS NULL
+			AND saved_at > now() - `+resumable+`
+			AND NOT EXISTS (SELECT FROM reconciliation_lease WHERE run_id = id AND locked_until > now())
+		ORDER BY created_at DESC LIMIT 1`, requestedBy, mode)
+	if err != nil {
+		return reconcile.Run{}, false, fmt.Errorf("find a reconciliation that was left: %w", mapError(err))
+	}
+	return run, ok, nil
+}
+
 // NewestRun is when the newest run began that somebody wanted.
 func (s *Store) NewestRun(ctx context.Context, requestedBy string) (time.Time, error) {
 	var newest *time.Time

@@ -246,6 +246,33 @@ func TestNewestRun(t *testing.T) {
 	}
 }
 
+// A run that was left is found by its mode and by who wanted it, until somebody takes it up or a day has passed.
+func TestLeftRun(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	want := func(when string, id uuid.UUID, by string, mode reconcile.Mode) {
+		t.Helper()
+		run, ok, err := b.store.LeftRun(b.ctx, by, mode)
+		if err != nil || run.ID != id || ok != (id != uuid.Nil) {
+			t.Errorf("%s: %s, %t, %v; want %s", when, run.ID, ok, err, id)
+		}
+	}
+	run := b.reconcile()
+	want("at work", uuid.Nil, run.RequestedBy, run.Mode)
+	b.leave()
+	want("left", run.ID, run.RequestedBy, run.Mode)
+	want("of another mode", uuid.Nil, run.RequestedBy, reconcile.ModeApply)
+	want("of somebody else", uuid.Nil, "somebody else", run.Mode)
+	b.exec(`UPDATE reconciliation_runs SET saved_at = now() - interval '25 hours'`)
+	want("long ago", uuid.Nil, run.RequestedBy, run.Mode)
+	b.exec(`UPDATE reconciliation_runs SET saved_at = now()`)
+	b.end(b.reconcile())
+	want("gone on with and ended", uuid.Nil, run.RequestedBy, run.Mode)
+	ofFile, _ := b.runOf(1)
+	b.leave()
+	want("about a file", uuid.Nil, ofFile.RequestedBy, ofFile.Mode)
+}
+
 func TestListRuns(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
