@@ -244,6 +244,9 @@ func (p *playground) env() map[string]string {
 		// A developer tries loads that no shop has. The environment can set the limit all the same.
 		"PAYSAGA_NEW_KEYS_PER_MINUTE": cmp.Or(os.Getenv("PAYSAGA_NEW_KEYS_PER_MINUTE"), "0"),
 
+		// The shop whose operator's key is made sees what no order knows.
+		"PAYSAGA_RECONCILE_ACCOUNT": cmp.Or(os.Getenv("PAYSAGA_RECONCILE_ACCOUNT"), demoAccount),
+
 		"STRIPE_API_KEY":         sandboxKey,
 		"STRIPE_WEBHOOK_SECRETS": p.secrets.stripeWebhookSecret(),
 		"STRIPE_BASE_URL":        p.sandboxURL() + "/stripe",

@@ -228,6 +228,13 @@ func (r *reconciling) run(cmd *cobra.Command) error {
 	if err := checkSchema(cmd.Context(), store); err != nil {
 		return err
 	}
+	if err := checkKeys(cmd.Context(), store); err != nil {
+		return err
+	}
+	c.Reconcile.Account, err = reconcileAccount(cmd.Context(), store, c.Reconcile.Account, slog.New(slog.DiscardHandler)) // a report shows all
+	if err != nil {
+		return err
+	}
 	worker, drain, err := newReconcileWorker(cmd.Context(), store, c, logger)
 	if err != nil {
 		return err

@@ -53,6 +53,29 @@ func newReconciler(
 	return r, nil
 }
 
+// reconcileAccount is whose operators see what belongs to no account: the one that is set, or the only one that there is.
+func reconcileAccount(ctx context.Context, store *postgres.Store, set string, logger *slog.Logger) (string, error) {
+	if set != "" {
+		has, err := store.HasAccount(ctx, set)
+		if err == nil && !has {
+			err = fmt.Errorf("PAYSAGA_RECONCILE_ACCOUNT names %q, and there is no account of that name: \"paysaga keys list\" shows them", set)
+		}
+		return set, err
+	}
+	const enough = 2 // to know that there is more than one
+	accounts, err := store.ListAccounts(ctx, enough)
+	switch {
+	case err != nil:
+		return "", err
+	case len(accounts) == 1:
+		return accounts[0], nil
+	case len(accounts) > 1:
+		logger.WarnContext(ctx, "there are several accounts and PAYSAGA_RECONCILE_ACCOUNT is not set: payments that no order knows, and "+
+			"settlement files that do not add up, are shown by \"paysaga reconcile report\" alone")
+	}
+	return "", nil
+}
+
 // runLease is how long a run that has died keeps others from going on with it. It is renewed beside the work.
 const runLease = time.Minute
 

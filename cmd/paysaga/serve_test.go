@@ -1,16 +1,21 @@
 package main
 
 import (
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"paysaga/internal/account"
 	"paysaga/internal/config"
 	"paysaga/internal/httpapi"
 	"paysaga/internal/pgdev/pgtest"
+	"paysaga/internal/postgres"
 	"paysaga/internal/seal"
+	"paysaga/reconcile"
 )
 
 // goodSettings are settings with which serve gets as far as its database.
@@ -100,5 +105,50 @@ func TestDigestEndpointsAreTheAPIs(t *testing.T) {
 		if !slices.Contains(httpapi.Endpoints(), endpoint) {
 			t.Errorf("the API has no endpoint %q", endpoint)
 		}
+	}
+}
+
+// Keys, or an account, that are not this database's end the start with what is to be set.
+func TestServeRefusesAnotherSystemsSettings(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	databaseURL := pgtest.URL(t)
+	ring, err := seal.NewRing(seal.GenerateKey("k1"))
+	noError(t, err)
+	store, err := postgres.Open(ctx, databaseURL, 2, ring)
+	noError(t, err)
+	defer store.Close()
+	log := slog.New(slog.DiscardHandler)
+	for name, want := range map[string]string{"": "", "nobody": `PAYSAGA_RECONCILE_ACCOUNT names "nobody"`} {
+		if got, err := reconcileAccount(ctx, store, name, log); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+	var warned strings.Builder
+	for _, made := range []struct{ account, want, warns string }{{"first", "first", ""}, {"second", "", "PAYSAGA_RECONCILE_ACCOUNT"}} {
+		key, secret, err := account.NewKey(made.account, "a test", account.Merchant)
+		noError(t, err)
+		noError(t, store.CreateAPIKey(ctx, key, account.HashSecret(secret), "a test"))
+		got, err := reconcileAccount(ctx, store, "", slog.New(slog.NewTextHandler(&warned, nil)))
+		if err != nil || got != made.want || !strings.Contains(warned.String(), made.warns) || made.warns == "" && warned.Len() > 0 {
+			t.Errorf("with %s: %q, %v, %q", made.account, got, err, warned.String())
+		}
+		got, err = reconcileAccount(ctx, store, made.account, log)
+		if err != nil || got != made.account {
+			t.Errorf("%s is set: %q, %v", made.account, got, err)
+		}
+	}
+	noError(t, checkKeys(ctx, store))
+	run, err := store.BeginRun(ctx, reconcile.Run{Mode: reconcile.ModePlan, Providers: []string{"stripe"}, RequestedBy: "a test"}, time.Minute)
+	noError(t, err)
+	found := reconcile.Finding{Kind: reconcile.MissingLocally, Severity: reconcile.High, Provider: "stripe", Reference: "pi_1"}
+	_, err = store.PutFindings(ctx, run, reconcile.Judged{Found: []reconcile.Finding{found}})
+	noError(t, err)
+	settings := goodSettings(databaseURL)
+	c, err := config.Load(environOf(settings))
+	noError(t, err)
+	_, err = newSystem(ctx, c, log)
+	if err == nil || !strings.HasPrefix(err.Error(), "PAYSAGA_ENCRYPTION_KEYS are not this database's: ") {
+		t.Errorf("serve with other keys of the same id: %v", err)
 	}
 }

@@ -76,6 +76,13 @@ func joinSystem(ctx context.Context, store *postgres.Store, c config.Config, log
 	if err := checkSchema(ctx, store); err != nil {
 		return nil, err
 	}
+	if err := checkKeys(ctx, store); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Reconcile.Account, err = reconcileAccount(ctx, store, c.Reconcile.Account, logger); err != nil {
+		return nil, err
+	}
 	seen, err := newWatch(ctx, logger)
 	if err != nil {
 		return nil, err
@@ -193,6 +200,17 @@ func checkSchema(ctx context.Context, store *postgres.Store) error {
 	default:
 		return err
 	}
+}
+
+// checkKeys refuses to work with other encryption keys than the database's values are sealed with: no stored answer could be replayed, and
+// what this process seals no other could open.
+func checkKeys(ctx context.Context, store *postgres.Store) error {
+	err := store.CheckKeys(ctx)
+	if other, ok := errors.AsType[*postgres.OtherKeysError](err); ok {
+		return fmt.Errorf("PAYSAGA_ENCRYPTION_KEYS are not this database's: %w; set the keys that its servers have, as docs/runbook.md tells "+
+			"under \"Changing the encryption keys\"", other)
+	}
+	return err
 }
 
 // role is which part of the system a process runs.

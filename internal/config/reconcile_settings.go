@@ -65,7 +65,7 @@ func reconcileSettings() []setting {
 		{Setting{
 			Name: "PAYSAGA_RECONCILE_ACCOUNT",
 			Description: "The account whose operators see what no order knows, where there are several accounts. Without it only " +
-				"`paysaga reconcile report` shows it then.",
+				"`paysaga reconcile report` shows it then, and `serve` warns. It must exist.",
 		}, func(c *Config, value string) error { return parseAccount(&c.Reconcile.Account, value) }},
 	}, reconcileLimits()...)
 }

@@ -79,3 +79,24 @@ func queueAudit(batch *pgx.Batch, accountID, actor, action, subject string) {
 	batch.Queue(`INSERT INTO audit_log (account_id, actor, action, subject) VALUES ($1, $2, $3, $4)`,
 		accountID, actor, action, subject)
 }
+
+// ListAccounts names the accounts, in their order, up to a limit.
+func (s *Store) ListAccounts(ctx context.Context, limit int) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id FROM accounts ORDER BY id LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list accounts: %w", mapError(err))
+	}
+	accounts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("list accounts: %w", mapError(err))
+	}
+	return accounts, nil
+}
+
+// HasAccount tells whether there is an account of this name.
+func (s *Store) HasAccount(ctx context.Context, name string) (has bool, err error) {
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM accounts WHERE id = $1)`, name).Scan(&has); err != nil {
+		return false, fmt.Errorf("look for an account: %w", mapError(err))
+	}
+	return has, nil
+}

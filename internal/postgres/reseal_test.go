@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -218,4 +219,26 @@ func TestResealPassesOverDigests(t *testing.T) {
 	if record, _ := b.lookup(claimOf("order")); record.Status != idempotency.Completed || record.Digest == ([32]byte{}) {
 		t.Errorf("%+v", record)
 	}
+}
+
+// A process with other keys than those of what is kept is told so, whether their ids differ or not.
+func TestKeysOfAnotherSystem(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	other, renamed := seal.GenerateKey("other"), seal.GenerateKey("test")
+	b.must(b.withRing(other).store.CheckKeys(b.ctx)) // nothing is sealed yet
+	b.sealEverything()
+	b.must(b.store.CheckKeys(b.ctx))
+	for _, key := range []string{other, renamed} {
+		refused, ok := errors.AsType[*postgres.OtherKeysError](b.withRing(key).store.CheckKeys(b.ctx))
+		if !ok || refused.SealedWith != "test" || !strings.Contains(refused.Error(), `"test"`) {
+			t.Errorf("%s…: %v", key[:5], refused)
+		}
+	}
+	b.exec(`DELETE FROM idempotency_answers`)
+	if _, ok := errors.AsType[*postgres.OtherKeysError](b.withRing(other).store.CheckKeys(b.ctx)); !ok {
+		t.Error("findings alone do not tell")
+	}
+	b.exec(`UPDATE findings SET here = '\x01'::bytea WHERE saga_key IS NULL`)
+	b.must(b.store.CheckKeys(b.ctx)) // one that is damaged says nothing about the others
 }
