@@ -54,14 +54,20 @@ CREATE TABLE reconciliation_unclaimed (
     PRIMARY KEY (provider, reference)
 );
 
--- The time of each provider that was listed without a gap, and up to when what it has was compared with our payments.
+-- The times of each provider that were listed without a gap. No two of a provider touch.
 CREATE TABLE provider_coverage (
-    provider      text        PRIMARY KEY CONSTRAINT provider_coverage_provider CHECK (length(provider) BETWEEN 1 AND 32),
+    provider      text        NOT NULL CONSTRAINT provider_coverage_provider CHECK (length(provider) BETWEEN 1 AND 32),
     covered_from  timestamptz NOT NULL,
     covered_until timestamptz NOT NULL,
-    compared_until timestamptz,
     updated_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (provider, covered_from),
     CONSTRAINT provider_coverage_window CHECK (covered_from < covered_until)
+);
+
+-- Up to when what each provider has was compared with our payments.
+CREATE TABLE provider_compared (
+    provider       text        PRIMARY KEY CONSTRAINT provider_compared_provider CHECK (length(provider) BETWEEN 1 AND 32),
+    compared_until timestamptz NOT NULL
 );
 
 -- What the providers have, as they told it last. It belongs to no account: a provider knows none. No foreign keys: it is loaded by the
@@ -232,5 +238,5 @@ ALTER TABLE findings
     ALTER COLUMN saga_key SET NOT NULL, ALTER COLUMN order_id SET NOT NULL;
 
 DROP INDEX saga_steps_by_start, reservations_held, webhook_events_of_payment, webhook_events_of_call, webhook_events_by_time;
-DROP TABLE settlement_lines, reconciliation_runs, settlement_files, provider_transactions, provider_coverage, reconciliation_unclaimed,
+DROP TABLE settlement_lines, reconciliation_runs, settlement_files, provider_transactions, provider_coverage, provider_compared, reconciliation_unclaimed,
     reconciliation_scope, reconciliation_lease;

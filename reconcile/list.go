@@ -81,7 +81,7 @@ func (o *once) firstPlace(ctx context.Context, provider string) (listPlace, erro
 
 // begins is from when on a run lists a provider where nobody says so.
 func (o *once) begins(ctx context.Context, provider string) (time.Time, error) {
-	coverage, err := o.Store.Coverage(ctx, provider)
+	listed, err := o.Store.Coverage(ctx, provider)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -92,7 +92,7 @@ func (o *once) begins(ctx context.Context, provider string) (time.Time, error) {
 	first := o.now.Add(-o.Lookback)
 	again := compared.Add(-o.Overlap)
 	switch {
-	case compared.IsZero(), again.After(first) && coverage.From.After(first): // it was never listed from as far back as is wanted
+	case compared.IsZero(), again.After(first) && len(listed) > 0 && listed[0].From.After(first): // it was never listed from as far back
 		return first, nil
 	case again.Before(o.now.Add(-furthestBack)):
 		return o.now.Add(-furthestBack), nil

@@ -75,7 +75,7 @@ func (b beginning) check(t *testing.T) {
 	}
 	store := &quietStore{comparedUntil: ago(b.compared)}
 	if b.covered > 0 {
-		store.coverage = reconcile.Coverage{From: ago(b.covered), Until: now}
+		store.coverage = []reconcile.Coverage{{From: ago(b.covered), Until: now}}
 	}
 	source := &askedSource{}
 	worker := newWorker(t, store, map[string]reconcile.Source{"fake": source})

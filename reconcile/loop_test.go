@@ -26,8 +26,8 @@ type quietStore struct {
 	summaries int
 	scopeErr  error // of the payments that are to be compared
 
-	coverage      reconcile.Coverage // of each provider
-	comparedUntil time.Time          // as well
+	coverage      []reconcile.Coverage // of each provider
+	comparedUntil time.Time            // as well
 	compared      map[string]reconcile.Coverage
 	scope         reconcile.Scope // of the payments that were asked for last
 }
@@ -91,7 +91,7 @@ func (s *quietStore) RenewRun(_ context.Context, _ reconcile.Run, lease time.Dur
 	return nil
 }
 
-func (s *quietStore) Coverage(context.Context, string) (reconcile.Coverage, error) {
+func (s *quietStore) Coverage(context.Context, string) ([]reconcile.Coverage, error) {
 	return s.coverage, nil
 }
 

@@ -15,7 +15,7 @@ import (
 
 // View is what is known beside a pair.
 type View struct {
-	Coverage map[string]Coverage // by provider
+	Coverage map[string][]Coverage // by provider, the oldest first
 	// Announcing are the providers that cannot be asked: what they announced, and settled, is all that anybody knows.
 	Announcing []string
 	Now        time.Time // by the database's clock

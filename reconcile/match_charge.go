@@ -354,7 +354,7 @@ func (m *matcher) missing() verdict {
 		Kind: PaymentMissing, Severity: Critical, Provider: charge.Provider, Reference: charge.Reference,
 		AtStake: m.money(max(m.payment.Captured, m.payment.Money.Amount)), Repair: RepairReview,
 		Detail: "The provider lists no payment of this order, and everything of that time was listed.",
-		There:  Facts{Source: sourceList, At: m.Coverage[charge.Provider].Until},
+		There:  Facts{Source: sourceList, At: Newest(m.Coverage[charge.Provider]).Until},
 	})
 	return judged
 }
@@ -371,8 +371,8 @@ func (m *matcher) listed() verdict {
 }
 
 // covered tells that what began here at a time was listed, if it is there: the provider's clock can be ahead or behind a little.
-func (m *matcher) covered(listed Coverage, at time.Time) bool {
-	return listed.Covers(at.Add(-m.Policy.Grace)) && listed.Covers(at.Add(m.Policy.Grace))
+func (m *matcher) covered(listed []Coverage, at time.Time) bool {
+	return slices.ContainsFunc(listed, func(c Coverage) bool { return c.Covers(at.Add(-m.Policy.Grace)) && c.Covers(at.Add(m.Policy.Grace)) })
 }
 
 func (g *group) hasID(id string) bool {

@@ -48,16 +48,16 @@ func TestNoDamage(t *testing.T) {
 			p.Payment.Charges[0].StartedAt = noon.Add(-48 * time.Hour)
 		}),
 		"charged as the listing began, by a clock that is behind": of(paid(), func(p *Pair) {
-			p.There, p.Payment.Charges[0].StartedAt = nil, view().Coverage["stripe"].From.Add(time.Second)
+			p.There, p.Payment.Charges[0].StartedAt = nil, Newest(view().Coverage["stripe"]).From.Add(time.Second)
 		}),
 		"charged as the listing ended, by a clock that is ahead": of(paid(), func(p *Pair) {
-			p.There, p.Payment.Charges[0].StartedAt = nil, view().Coverage["stripe"].Until.Add(-2*time.Second)
+			p.There, p.Payment.Charges[0].StartedAt = nil, Newest(view().Coverage["stripe"]).Until.Add(-2*time.Second)
 			p.Payment.Charges[0].SettledAt = p.Payment.Charges[0].StartedAt.Add(time.Second)
 		}),
 		"refunded as the listing ended": of(refunded(), func(p *Pair) {
 			p.There = p.There[:1]
 			r := &p.Payment.Refunds[0]
-			r.StartedAt = view().Coverage["stripe"].Until.Add(-2 * time.Second)
+			r.StartedAt = Newest(view().Coverage["stripe"]).Until.Add(-2 * time.Second)
 			r.SettledAt, r.UpdatedAt = r.StartedAt.Add(time.Second), r.StartedAt.Add(time.Second)
 		}),
 		"a refund that came back, of which nobody here knows": of(paid(), func(p *Pair) {

@@ -227,7 +227,7 @@ func (m *matcher) missingRefund(i int) verdict {
 		Kind: RefundMissing, Severity: Critical, SagaKey: refund.SagaKey, Provider: refund.Provider, Reference: refund.Reference,
 		AtStake: m.money(refund.Amount), Repair: RepairReview, Here: m.hereOf(refund),
 		Detail: "A refund counts as given here, and the provider lists none.",
-		There:  Facts{Source: sourceList, At: m.Coverage[refund.Provider].Until},
+		There:  Facts{Source: sourceList, At: Newest(m.Coverage[refund.Provider]).Until},
 	})
 	return judged
 }

@@ -28,7 +28,7 @@ func euros(amount int64) providers.Money { return providers.Money{Amount: amount
 func view() View {
 	return View{
 		Now: noon.Add(3 * time.Hour), Policy: DefaultPolicy(),
-		Coverage: map[string]Coverage{"stripe": {From: noon.Add(-24 * time.Hour), Until: noon.Add(time.Hour)}},
+		Coverage: map[string][]Coverage{"stripe": {{From: noon.Add(-24 * time.Hour), Until: noon.Add(time.Hour)}}},
 	}
 }
 
@@ -81,6 +81,16 @@ func rolledBack(status saga.StepStatus) Pair {
 	return pair
 }
 
+// undone is an order whose payment was given back.
+func undone() Pair {
+	pair := rolledBack(saga.StepUndone)
+	pair.Payment.Captured, pair.Payment.Refunded = 1200, 1200
+	pair.Payment.Refunds = []Refund{refundHere(saga.StepDone, saga.RolledBack, 1200)}
+	pair.Payment.Refunds[0].SagaKey = orderID
+	pair.There = []Told{payment("pi_1", chargeKey, providers.Succeeded, 1200), refundThere("re_1", refundKey, 1200)}
+	return pair
+}
+
 func waiting(status saga.StepStatus) Pair {
 	pair := paid()
 	pair.Payment.State, pair.Payment.Captured, pair.Payment.Charges[0].Status = saga.Awaiting, 0, status
@@ -117,11 +127,6 @@ func TestNothingToFind(t *testing.T) {
 	foreign.Settled[0].Currency, foreign.Settled[0].Original = "USD", euros(1200)
 	declined := rolledBack(saga.StepFailed)
 	declined.There = []Told{payment("pi_1", chargeKey, providers.Declined, 1200)}
-	undone := rolledBack(saga.StepUndone)
-	undone.Payment.Captured, undone.Payment.Refunded = 1200, 1200
-	undone.Payment.Refunds = []Refund{refundHere(saga.StepDone, saga.RolledBack, 1200)}
-	undone.Payment.Refunds[0].SagaKey = orderID
-	undone.There = []Told{payment("pi_1", chargeKey, providers.Succeeded, 1200), refundThere("re_1", refundKey, 1200)}
 	lost := paid() // its outcome is told by a list that is older than the change
 	lost.Payment.UpdatedAt = noon.Add(2 * time.Hour)
 	lost.There[0].Status = providers.Processing
@@ -145,7 +150,7 @@ func TestNothingToFind(t *testing.T) {
 	busy.There = paid().There
 	for name, pair := range map[string]Pair{
 		"paid": paid(), "captured in part": manual, "refunded": refunded(), "settled": settled, "settled in another currency": foreign,
-		"declined": declined, "never sent": rolledBack(saga.StepFailed), "undone": undone, "waiting": waiting(saga.StepPending),
+		"declined": declined, "never sent": rolledBack(saga.StepFailed), "undone": undone(), "waiting": waiting(saga.StepPending),
 		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "duplicate given back": repaid, "duplicate settled and given back": twice, "settled in part": partly, "being driven": busy,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,6 +187,48 @@ func TestEveryKindIsFound(t *testing.T) {
 		"held, captured there":    {of(holding(), func(p *Pair) { p.There = paid().There }), StatusMismatch, RepairComplete, 1200},
 		"held, let go there":      {of(holding(), func(p *Pair) { p.There[0].Status = providers.Canceled }), AuthorizationExpired, RepairLetGo, 1200},
 		"rolled back, paid there": {of(rolledBack(saga.StepUndone), func(p *Pair) { p.There = paid().There }), StatusMismatch, RepairUndo, 1200},
+		"rolled back, more there": {of(rolledBack(saga.StepUndone), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Amount = 99800
+		}), AmountMismatch, RepairReview, 99800},
+		"rolled back, less there": {of(rolledBack(saga.StepUndone), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Amount = 1000
+		}), AmountMismatch, RepairReview, 1000},
+		"rolled back, another currency there": {of(rolledBack(saga.StepUndone), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Currency = "USD"
+		}), CurrencyMismatch, RepairReview, 1200},
+		"rolled back, less held there": {of(rolledBack(saga.StepUndone), func(p *Pair) {
+			p.There = holding().There
+			p.There[0].Money.Amount = 1000
+		}), AmountMismatch, RepairReview, 1000},
+		"undone, and more was taken": {of(undone(), func(p *Pair) { p.There[0].Money.Amount = 99800 }), AmountMismatch, RepairReview, 98600},
+		"undone, and more was taken, the refund is not told yet": {of(undone(), func(p *Pair) {
+			p.There = p.There[:1]
+			p.There[0].Money.Amount = 99800
+			p.Payment.Refunds[0].StartedAt = noon.Add(2 * time.Hour)
+		}), AmountMismatch, RepairReview, 98600},
+		"waits, more there": {of(waiting(saga.StepPending), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Amount = 99800
+		}), AmountMismatch, RepairReview, 99800},
+		"waits, another currency held there": {of(waiting(saga.StepPending), func(p *Pair) {
+			p.There = holding().There
+			p.There[0].Money.Currency = "USD"
+		}), CurrencyMismatch, RepairReview, 1200},
+		"held, a part captured there": {of(holding(), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Amount = 500
+		}), StatusMismatch, RepairComplete, 500},
+		"held, more captured there": {of(holding(), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Amount = 2400
+		}), AmountMismatch, RepairReview, 2400},
+		"held, captured in another currency there": {of(holding(), func(p *Pair) {
+			p.There = paid().There
+			p.There[0].Money.Currency = "USD"
+		}), CurrencyMismatch, RepairReview, 1200},
 		"rolled back, held there": {of(rolledBack(saga.StepUndone), func(p *Pair) { p.There = holding().There }), StatusMismatch, RepairUndo, 1200},
 		"rolled back, settled":    {of(rolledBack(saga.StepUndone), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)} }), StatusMismatch, RepairReview, 1200},
 		"rolled back, settled since": {of(rolledBack(saga.StepFailed), func(p *Pair) {

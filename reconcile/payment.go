@@ -114,8 +114,16 @@ type Event struct {
 	ReceivedAt time.Time
 }
 
-// Coverage is the time in which everything that a provider has was listed, without a gap: what is not there then is missing.
+// Coverage is a time in which everything that a provider has was listed, without a gap: what is not there then is missing.
 type Coverage struct{ From, Until time.Time }
+
+// Newest is the last of the times that were listed, the oldest of which comes first; zero where none was.
+func Newest(listed []Coverage) Coverage {
+	if len(listed) == 0 {
+		return Coverage{}
+	}
+	return listed[len(listed)-1]
+}
 
 // Covers tells whether all of a provider's transactions made at a time were listed.
 func (c Coverage) Covers(at time.Time) bool { return !at.Before(c.From) && at.Before(c.Until) }

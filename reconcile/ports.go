@@ -60,10 +60,10 @@ type RunStore interface {
 
 // ToldStore keeps what the providers told.
 type ToldStore interface {
-	// Coverage is the time of a provider that was listed without a gap; zero where none was.
-	Coverage(ctx context.Context, provider string) (Coverage, error)
-	// Cover notes that a time of a provider was listed to its end. What does not touch the coverage so far takes its place. What was told
-	// of that time before and this run did not come upon is forgotten, unless that is so much that the list is not to be believed.
+	// Coverage are the times of a provider that were listed without a gap, the oldest first; no two of them touch.
+	Coverage(ctx context.Context, provider string) ([]Coverage, error)
+	// Cover notes that a time of a provider was listed to its end, beside what was listed before. What was told of that time before and this
+	// run did not come upon is forgotten, unless that is so much that the list is not to be believed.
 	Cover(ctx context.Context, run Run, provider string, listed Coverage) error
 	// PutCompared notes that what a provider has of a time was compared with our payments. ComparedUntil is up to when that was done without
 	// a gap; zero where it never was.

@@ -307,7 +307,7 @@ func (o *once) scope() Scope {
 
 // view is what is known at a time beside each payment.
 func (o *once) view(ctx context.Context, now time.Time) (View, error) {
-	view := View{Coverage: make(map[string]Coverage), Announcing: o.Announcing, Now: now, Policy: o.Policy}
+	view := View{Coverage: make(map[string][]Coverage), Announcing: o.Announcing, Now: now, Policy: o.Policy}
 	for provider := range o.Sources {
 		coverage, err := o.Store.Coverage(ctx, provider)
 		if err != nil {

@@ -154,7 +154,7 @@ func (s *Store) ReadFindingFigures(ctx context.Context) (reconcile.Figures, erro
 	batch.Queue(`SELECT COALESCE(now() - min(created_at), '0')` + open).QueryRow(func(row pgx.Row) error { return row.Scan(&figures.Oldest) })
 	batch.Queue(`SELECT currency, sum(at_stake)::bigint` + open + ` AND currency <> '' GROUP BY currency`).Query(intoCounts(figures.AtStake))
 	batch.Queue(`
-		SELECT provider, compared_until FROM provider_coverage WHERE compared_until IS NOT NULL`).Query(func(rows pgx.Rows) error {
+		SELECT provider, compared_until FROM provider_compared`).Query(func(rows pgx.Rows) error {
 		var provider string
 		var at time.Time
 		_, err := pgx.ForEachRow(rows, []any{&provider, &at}, func() error {

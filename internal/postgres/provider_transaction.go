@@ -13,18 +13,22 @@ import (
 	"paysaga/reconcile"
 )
 
-// Coverage is the time of a provider that was listed without a gap.
-func (s *Store) Coverage(ctx context.Context, provider string) (covered reconcile.Coverage, err error) {
-	const sql = `SELECT covered_from, covered_until FROM provider_coverage WHERE provider = $1`
-	err = s.pool.QueryRow(ctx, sql, provider).Scan(&covered.From, &covered.Until)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return reconcile.Coverage{}, fmt.Errorf("read coverage: %w", mapError(err))
+// Coverage are the times of a provider that were listed without a gap.
+func (s *Store) Coverage(ctx context.Context, provider string) ([]reconcile.Coverage, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT covered_from, covered_until FROM provider_coverage WHERE provider = $1 ORDER BY covered_from`, provider)
+	if err != nil {
+		return nil, fmt.Errorf("read coverage: %w", mapError(err))
+	}
+	covered, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reconcile.Coverage])
+	if err != nil {
+		return nil, fmt.Errorf("read coverage: %w", mapError(err))
 	}
 	return covered, nil
 }
 
-// Cover joins a time that was listed to its end to the coverage so far, or puts it in its place. What was told of that time before, and was
-// not told again, is forgotten: the provider has it no more. Errors: reconcile.ErrLeaseLost.
+// Cover adds a time that was listed to its end to the coverage so far; what it touches becomes one with it. What was told of that time
+// before, and was not told again, is forgotten: the provider has it no more. Errors: reconcile.ErrLeaseLost.
 func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, listed reconcile.Coverage) error {
 	if !listed.From.Before(listed.Until) {
 		return nil
@@ -32,10 +36,10 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 	batch := &pgx.Batch{}
 	queueRunFence(batch, run)
 	batch.Queue(`
-		INSERT INTO provider_coverage AS c (provider, covered_from, covered_until) VALUES ($1, $2, $3)
-		ON CONFLICT (provider) DO UPDATE SET updated_at = now(),
-			covered_from = CASE WHEN c.covered_from <= $3 AND $2 <= c.covered_until THEN LEAST(c.covered_from, $2) ELSE $2 END,
-			covered_until = CASE WHEN c.covered_from <= $3 AND $2 <= c.covered_until THEN GREATEST(c.covered_until, $3) ELSE $3 END`,
+		WITH touching AS (
+			DELETE FROM provider_coverage WHERE provider = $1 AND covered_from <= $3 AND $2 <= covered_until RETURNING covered_from, covered_until)
+		INSERT INTO provider_coverage (provider, covered_from, covered_until)
+		SELECT $1, LEAST($2, min(covered_from)), GREATEST($3, max(covered_until)) FROM touching`,
 		provider, listed.From, listed.Until)
 	batch.Queue(`
 		WITH known AS (SELECT count(*) AS n, count(*) FILTER (WHERE run_id = $4) AS again FROM provider_transactions
@@ -51,12 +55,12 @@ func (s *Store) Cover(ctx context.Context, run reconcile.Run, provider string, l
 
 // ComparedUntil is up to when all that a provider has was compared with our payments.
 func (s *Store) ComparedUntil(ctx context.Context, provider string) (time.Time, error) {
-	var until *time.Time
-	err := s.pool.QueryRow(ctx, `SELECT compared_until FROM provider_coverage WHERE provider = $1`, provider).Scan(&until)
+	var until time.Time
+	err := s.pool.QueryRow(ctx, `SELECT compared_until FROM provider_compared WHERE provider = $1`, provider).Scan(&until)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, fmt.Errorf("read up to when was compared: %w", mapError(err))
 	}
-	return value(until), nil
+	return until, nil
 }
 
 // PutCompared joins a time that was compared to what was compared so far. What lies behind a gap does not count: the gap would be
@@ -65,7 +69,7 @@ func (s *Store) PutCompared(ctx context.Context, run reconcile.Run, provider str
 	batch := &pgx.Batch{}
 	queueRunFence(batch, run)
 	batch.Queue(`
-		INSERT INTO provider_coverage AS c (provider, covered_from, covered_until, compared_until) VALUES ($1, $2, $3, $3)
+		INSERT INTO provider_compared AS c (provider, compared_until) VALUES ($1, $3)
 		ON CONFLICT (provider) DO UPDATE SET compared_until =
 			CASE WHEN c.compared_until < $2 THEN c.compared_until ELSE GREATEST(c.compared_until, $3) END`,
 		provider, listed.From, listed.Until)

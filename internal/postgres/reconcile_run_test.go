@@ -308,23 +308,34 @@ func TestCoverage(t *testing.T) {
 	b := newBundle(t)
 	run := b.reconcile()
 	at := func(hour int) time.Time { return noon.Add(time.Duration(hour) * time.Hour) }
-	for _, turn := range []struct{ from, until, wantFrom, wantUntil int }{
-		{10, 20, 10, 20}, // the first
-		{15, 25, 10, 25}, // overlaps at the end
-		{25, 30, 10, 30}, // touches
-		{5, 12, 5, 30},   // overlaps at the beginning
-		{8, 9, 5, 30},    // lies within
-		{9, 9, 5, 30},    // nothing
-		{40, 50, 40, 50}, // leaves a gap
-		{1, 2, 1, 2},
+	for _, turn := range []struct {
+		from, until int
+		want        [][2]int
+	}{
+		{10, 20, [][2]int{{10, 20}}},                  // the first
+		{15, 25, [][2]int{{10, 25}}},                  // overlaps at the end
+		{25, 30, [][2]int{{10, 30}}},                  // touches
+		{5, 12, [][2]int{{5, 30}}},                    // overlaps at the beginning
+		{8, 9, [][2]int{{5, 30}}},                     // lies within
+		{5, 30, [][2]int{{5, 30}}},                    // is the same
+		{9, 9, [][2]int{{5, 30}}},                     // nothing
+		{40, 50, [][2]int{{5, 30}, {40, 50}}},         // leaves a gap
+		{1, 2, [][2]int{{1, 2}, {5, 30}, {40, 50}}},   // before all others
+		{30, 35, [][2]int{{1, 2}, {5, 35}, {40, 50}}}, // touches one of them
+		{2, 45, [][2]int{{1, 50}}},                    // joins all
 	} {
 		b.must(b.store.Cover(b.ctx, run, "fake", reconcile.Coverage{From: at(turn.from), Until: at(turn.until)}))
-		got, err := b.store.Coverage(b.ctx, "fake")
-		if err != nil || !got.From.Equal(at(turn.wantFrom)) || !got.Until.Equal(at(turn.wantUntil)) {
-			t.Errorf("after %+v: %+v, %v", turn, got, err)
+		var got [][2]int
+		listed, err := b.store.Coverage(b.ctx, "fake")
+		b.must(err)
+		for _, covered := range listed {
+			got = append(got, [2]int{int(covered.From.Sub(noon) / time.Hour), int(covered.Until.Sub(noon) / time.Hour)})
+		}
+		if diff := cmp.Diff(turn.want, got); diff != "" {
+			t.Errorf("after %d to %d (-want +got):\n%s", turn.from, turn.until, diff)
 		}
 	}
-	if got, err := b.store.Coverage(b.ctx, "other"); err != nil || got != (reconcile.Coverage{}) {
+	if got, err := b.store.Coverage(b.ctx, "other"); err != nil || len(got) > 0 {
 		t.Errorf("of another: %+v, %v", got, err)
 	}
 }

@@ -39,7 +39,7 @@ func (s *Stage) Clear() {
 	s.Helper()
 	s.Exec(`DO $$ DECLARE t text; BEGIN
 		FOREACH t IN ARRAY ARRAY['settlement_lines', 'reconciliation_runs', 'settlement_files', 'provider_transactions', 'provider_coverage',
-			'reconciliation_unclaimed', 'reconciliation_scope', 'webhook_events', 'outbox_events', 'findings', 'refunds',
+			'provider_compared', 'reconciliation_unclaimed', 'reconciliation_scope', 'webhook_events', 'outbox_events', 'findings', 'refunds',
 			'idempotency_keys', 'idempotency_answers', 'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock']
 		LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
 	END $$`) // TRUNCATE takes a tenth of a second

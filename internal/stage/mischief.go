@@ -37,6 +37,9 @@ func NewMischief(ctx context.Context, databaseURL string) (*Mischief, error) {
 	return &Mischief{pool: pool, url: clocked}, nil
 }
 
+// Mischief does to this stage's database what only reconciliation finds. It is not to be closed.
+func (s *Stage) Mischief() *Mischief { return &Mischief{pool: s.Pool} }
+
 func withClock(databaseURL string) (string, error) {
 	parsed, err := url.Parse(databaseURL)
 	if err != nil {

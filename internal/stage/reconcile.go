@@ -29,6 +29,11 @@ func (v *Server) Reconcile(mode reconcile.Mode, rules reconcile.Rules) reconcile
 	return v.once(rules, reconcile.Request{Mode: mode, RequestedBy: "stage"})
 }
 
+// ReconcileTime is Reconcile of what happened in a time.
+func (v *Server) ReconcileTime(mode reconcile.Mode, rules reconcile.Rules, since, until time.Time) reconcile.Result {
+	return v.once(rules, reconcile.Request{Mode: mode, RequestedBy: "stage", Since: since, Until: until})
+}
+
 // ReconcileStatement holds what a provider has settled by now against the database, by its settlement file.
 func (v *Server) ReconcileStatement(mode reconcile.Mode, rules reconcile.Rules, provider string) reconcile.Result {
 	s := v.stage
