@@ -105,13 +105,14 @@ func (s *Stage) Untold() (n int) {
 type tampered struct {
 	saga.Provider
 
+	name  string
 	stage *Stage
 }
 
 func (s *Stage) tampered() map[string]saga.Provider {
 	all := make(map[string]saga.Provider, len(s.Adapters))
 	for name, adapter := range s.Adapters {
-		all[name] = tampered{adapter, s}
+		all[name] = tampered{adapter, name, s}
 	}
 	return all
 }
@@ -141,60 +142,76 @@ func (p tampered) overtake(outcome providers.Outcome) providers.Outcome {
 	return outcome
 }
 
+// call is one call on its way: of which kind, under which identifier, and the charge that it is about, where its answer tells of one.
+type call struct {
+	kind    saga.Call
+	key     providers.SubKey
+	charge  providers.SubKey
+	request any
+}
+
 // answer makes a call, unless a lie keeps it from being made.
-func (p tampered) answer(call saga.Call, send func() providers.Outcome) providers.Outcome {
-	lie := p.stage.tamper.lie(call)
+func (p tampered) answer(c call, send func() providers.Outcome) providers.Outcome {
+	p.stage.leaves(p.name, c.kind, c.key, c.request)
+	lie := p.stage.tamper.lie(c.kind)
 	if lie == nil {
-		return p.overtake(p.stage.tamper.note(call, send()))
+		truth := send()
+		p.stage.arrived(c.kind, c.key)
+		return p.overtake(p.stage.tamper.note(c.kind, truth))
 	}
 	told := lie.Outcome
 	if !lie.Unsent {
 		if truth := send(); told.Reference == "" && told.Kind != providers.Unknown && told.Kind != providers.Busy {
 			told.Reference = truth.Reference
 		}
+		p.stage.arrived(c.kind, c.key)
+		p.stage.watch.distrust(c.charge, told.Kind)
 	}
-	return p.overtake(p.stage.tamper.note(call, told))
+	return p.overtake(p.stage.tamper.note(c.kind, told))
+}
+
+// look makes a call that changes nothing, so that no webhook overtakes it, unless a lie stands in its place.
+func (p tampered) look(c call, send func() providers.Outcome) providers.Outcome {
+	p.stage.leaves(p.name, c.kind, c.key, c.request)
+	lie := p.stage.tamper.lie(c.kind)
+	if lie == nil {
+		return p.stage.tamper.note(c.kind, send())
+	}
+	p.stage.watch.distrust(c.charge, lie.Outcome.Kind)
+	return p.stage.tamper.note(c.kind, lie.Outcome)
 }
 
 // Charge may not be answered as it was.
-func (p tampered) Charge(ctx context.Context, request providers.ChargeRequest) providers.Outcome {
-	return p.answer(saga.CallCharge, func() providers.Outcome { return p.Provider.Charge(ctx, request) })
+func (p tampered) Charge(ctx context.Context, r providers.ChargeRequest) providers.Outcome {
+	return p.answer(call{saga.CallCharge, r.Key, r.Key, r}, func() providers.Outcome { return p.Provider.Charge(ctx, r) })
 }
 
 // Continue may not be answered as it was.
-func (p tampered) Continue(ctx context.Context, request providers.ContinueRequest) providers.Outcome {
-	return p.answer(saga.CallContinue, func() providers.Outcome { return p.Provider.Continue(ctx, request) })
+func (p tampered) Continue(ctx context.Context, r providers.ContinueRequest) providers.Outcome {
+	return p.answer(call{saga.CallContinue, r.Key, r.ChargeKey, r}, func() providers.Outcome { return p.Provider.Continue(ctx, r) })
 }
 
 // Capture may not be answered as it was.
-func (p tampered) Capture(ctx context.Context, request providers.CaptureRequest) providers.Outcome {
-	return p.answer(saga.CallCapture, func() providers.Outcome { return p.Provider.Capture(ctx, request) })
+func (p tampered) Capture(ctx context.Context, r providers.CaptureRequest) providers.Outcome {
+	return p.answer(call{saga.CallCapture, r.Key, "", r}, func() providers.Outcome { return p.Provider.Capture(ctx, r) })
 }
 
 // Lookup may not be answered as it was.
-func (p tampered) Lookup(ctx context.Context, request providers.LookupRequest) providers.Outcome {
-	lie := p.stage.tamper.lie(saga.CallLookup)
-	if lie == nil {
-		return p.stage.tamper.note(saga.CallLookup, p.Provider.Lookup(ctx, request)) // changes nothing, so no webhook overtakes it
-	}
-	return p.stage.tamper.note(saga.CallLookup, lie.Outcome)
+func (p tampered) Lookup(ctx context.Context, r providers.LookupRequest) providers.Outcome {
+	return p.look(call{saga.CallLookup, r.Key, r.Key, r}, func() providers.Outcome { return p.Provider.Lookup(ctx, r) })
 }
 
 // Void may not be answered as it was.
-func (p tampered) Void(ctx context.Context, request providers.VoidRequest) providers.Outcome {
-	return p.answer(saga.CallVoid, func() providers.Outcome { return p.Provider.Void(ctx, request) })
+func (p tampered) Void(ctx context.Context, r providers.VoidRequest) providers.Outcome {
+	return p.answer(call{saga.CallVoid, r.Key, r.ChargeKey, r}, func() providers.Outcome { return p.Provider.Void(ctx, r) })
 }
 
 // Refund may not be answered as it was.
-func (p tampered) Refund(ctx context.Context, request providers.RefundRequest) providers.Outcome {
-	return p.answer(saga.CallRefund, func() providers.Outcome { return p.Provider.Refund(ctx, request) })
+func (p tampered) Refund(ctx context.Context, r providers.RefundRequest) providers.Outcome {
+	return p.answer(call{saga.CallRefund, r.Key, "", r}, func() providers.Outcome { return p.Provider.Refund(ctx, r) })
 }
 
 // LookupRefund may not be answered as it was.
-func (p tampered) LookupRefund(ctx context.Context, request providers.RefundLookupRequest) providers.Outcome {
-	lie := p.stage.tamper.lie(saga.CallCheckRefund)
-	if lie == nil {
-		return p.stage.tamper.note(saga.CallCheckRefund, p.Provider.LookupRefund(ctx, request))
-	}
-	return p.stage.tamper.note(saga.CallCheckRefund, lie.Outcome)
+func (p tampered) LookupRefund(ctx context.Context, r providers.RefundLookupRequest) providers.Outcome {
+	return p.look(call{saga.CallCheckRefund, r.Key, "", r}, func() providers.Outcome { return p.Provider.LookupRefund(ctx, r) })
 }
