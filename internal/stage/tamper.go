@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"time"
 
 	"paysaga/providers"
 	"paysaga/saga"
@@ -13,11 +14,24 @@ import (
 
 // Lie is an outcome that comes in place of a provider's own.
 type Lie struct {
-	Call    saga.Call
-	Outcome providers.Outcome
-	Unsent  bool // the call does not reach the provider
-	Times   int
-	Skip    int // so many calls of that kind are left alone first
+	Call     saga.Call // AnyCall is each of them
+	Provider string    // whose calls; empty: anybody's
+	Outcome  providers.Outcome
+	Unsent   bool // the call does not reach the provider
+	Times    int
+	Skip     int       // so many calls of that kind are left alone first
+	Until    time.Time // in place of Times: all of them until then
+}
+
+// AnyCall stands for each kind of call.
+const AnyCall saga.Call = "any"
+
+// holds tells whether a lie is still to be told.
+func (l *Lie) holds(now time.Time) bool {
+	if l.Until.IsZero() {
+		return l.Times > 0
+	}
+	return now.Before(l.Until)
 }
 
 // tamper is what stands between the servers and the adapters.
@@ -58,20 +72,23 @@ func (t *tamper) clear() {
 	t.overtakes, t.lies = false, nil
 }
 
-// lie gives the one that the next call of a kind meets; nil for the truth.
-func (t *tamper) lie(call saga.Call) *Lie {
+// lie gives the one that the next call of a kind meets; nil for the truth. Of those about one kind of call, the first has to be told
+// before the next one counts.
+func (t *tamper) lie(provider string, call saga.Call, now time.Time) *Lie {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	left := map[saga.Call]bool{} // kinds of lies of which one leaves this call alone
 	for _, one := range t.lies {
+		about := (one.Call == call || one.Call == AnyCall) && (one.Provider == "" || one.Provider == provider)
 		switch {
-		case one.Call != call || one.Times == 0:
-			continue
+		case !about || !one.holds(now) || left[one.Call]:
 		case one.Skip > 0:
 			one.Skip--
-			return nil
+			left[one.Call] = true
+		default:
+			one.Times--
+			return one
 		}
-		one.Times--
-		return one
 	}
 	return nil
 }
@@ -96,7 +113,9 @@ func (s *Stage) Untold() (n int) {
 	s.tamper.mu.Lock()
 	defer s.tamper.mu.Unlock()
 	for _, one := range s.tamper.lies {
-		n += one.Times
+		if one.Until.IsZero() {
+			n += one.Times
+		}
 	}
 	return n
 }
@@ -153,7 +172,7 @@ type call struct {
 // answer makes a call, unless a lie keeps it from being made.
 func (p tampered) answer(c call, send func() providers.Outcome) providers.Outcome {
 	p.stage.leaves(p.name, c.kind, c.key, c.request)
-	lie := p.stage.tamper.lie(c.kind)
+	lie := p.stage.tamper.lie(p.name, c.kind, p.stage.Now())
 	if lie == nil {
 		truth := send()
 		p.stage.arrived(c.kind, c.key)
@@ -173,7 +192,7 @@ func (p tampered) answer(c call, send func() providers.Outcome) providers.Outcom
 // look makes a call that changes nothing, so that no webhook overtakes it, unless a lie stands in its place.
 func (p tampered) look(c call, send func() providers.Outcome) providers.Outcome {
 	p.stage.leaves(p.name, c.kind, c.key, c.request)
-	lie := p.stage.tamper.lie(c.kind)
+	lie := p.stage.tamper.lie(p.name, c.kind, p.stage.Now())
 	if lie == nil {
 		return p.stage.tamper.note(c.kind, send())
 	}

@@ -152,7 +152,9 @@ func sagaOf(key providers.SubKey) (uuid.UUID, bool) {
 }
 
 // keepsMoney tells that money of a payment is held, or was taken and not given back.
-func keepsMoney(charge sandbox.Charge) bool { return charge.Authorized > 0 || charge.Captured > charge.Refunded }
+func keepsMoney(charge sandbox.Charge) bool {
+	return charge.Authorized > 0 || charge.Captured > charge.Refunded
+}
 
 // openWords are the providers' own words for payments that can come to take money although nobody here asks for it any more: the bank
 // decides, or the customer sits before its page.
