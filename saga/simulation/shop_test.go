@@ -294,6 +294,7 @@ func (w *world) decide(e event) {
 		for _, p := range w.banks[kind].Payments() {
 			if w.check.isOf(p.Key, orderID(w.plan, e.Order)) && p.State == bank.Moving {
 				w.seen.add("event", "bank decides")
+				w.met.decides(w, p, e.Good)
 				w.banks[kind].Decide(p, e.Good)
 			}
 		}
@@ -318,6 +319,7 @@ func (w *world) bounce(e event) {
 // happen lets an event of the plan happen.
 func (w *world) happen(e event) {
 	w.say(fmt.Sprintf("%d: %s", e.ID, w.plan.words(e)))
+	w.met.since[e.ID] = w.met.writes
 	s := w.servers[max(e.Server, 1)-1]
 	switch e.What {
 	case placeOrder, askContinue, askAnother, askCapture, askCancel, askRefund:
