@@ -20,7 +20,7 @@ func (f *Flow) CheckEnd() {
 	f.CheckReplays()
 	f.checkIdentifiers()
 	f.checkAudit()
-	for _, broken := range f.watch.seen() {
+	for _, broken := range f.witness.seen() {
 		f.Error(broken)
 	}
 	if !f.Begun() {

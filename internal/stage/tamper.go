@@ -184,7 +184,7 @@ func (p tampered) answer(c call, send func() providers.Outcome) providers.Outcom
 			told.Reference = truth.Reference
 		}
 		p.stage.arrived(c.kind, c.key)
-		p.stage.watch.distrust(c.charge, told.Kind)
+		p.stage.witness.distrust(c.charge, told.Kind)
 	}
 	return p.overtake(p.stage.tamper.note(c.kind, told))
 }
@@ -196,7 +196,7 @@ func (p tampered) look(c call, send func() providers.Outcome) providers.Outcome 
 	if lie == nil {
 		return p.stage.tamper.note(c.kind, send())
 	}
-	p.stage.watch.distrust(c.charge, lie.Outcome.Kind)
+	p.stage.witness.distrust(c.charge, lie.Outcome.Kind)
 	return p.stage.tamper.note(c.kind, lie.Outcome)
 }
 

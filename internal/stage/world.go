@@ -85,7 +85,8 @@ func (w *World) Script(lines []fixture.Line) {
 			told.Decline = &providers.Decline{Code: told.Code}
 		}
 		lie := Lie{
-			Call: saga.Call(line.Call), Provider: string(line.Provider), Outcome: told, Unsent: line.Answer.Unsent, Times: times, Skip: int(line.After),
+			Call: saga.Call(line.Call), Provider: string(line.Provider), Outcome: told, Unsent: line.Answer.Unsent, Times: times,
+			Skip: int(line.After),
 		}
 		if line.For > 0 {
 			lie.Until = w.Now().Add(time.Duration(line.For))

@@ -111,8 +111,8 @@ func (s *sketch) happen(at span, h fixture.Happening) {
 }
 
 func (s *sketch) add(e event) {
-	if e.Order != s.order && e.ofOrder() || e.What == bankDecides {
-		return // another order's, or told by what the banks did
+	if e.Order != s.order && e.ofOrder() || e.What == bankDecides || e.hitsProvider() {
+		return // another order's, or told by what the banks did, or by a line
 	}
 	of := s.repeated(e)
 	h, found := s.request(of)
@@ -121,17 +121,19 @@ func (s *sketch) add(e event) {
 	}
 	at := e.At
 	if e.What == callFails {
-		if slices.Contains(providerCalls, e.Call) {
-			return // a line
-		}
 		at = 0 // from the beginning on its calls are counted
 	}
-	if found && (s.placed || of.What == placeOrder || !of.ofOrder() && of.What != operatorActs) {
-		s.placed = s.placed || of.What == placeOrder
-		s.happen(at, h)
+	if !found || !s.fits(of) {
+		s.lost = append(s.lost, s.plan.words(e))
 		return
 	}
-	s.lost = append(s.lost, s.plan.words(e))
+	s.placed = s.placed || of.What == placeOrder
+	s.happen(at, h)
+}
+
+// fits tells that there is what an event is about, as far as the events before it tell.
+func (s *sketch) fits(e event) bool {
+	return s.placed || e.What == placeOrder || !e.ofOrder() && e.What != operatorActs
 }
 
 // banks tells what the order's bank decided; about a payment that the run did not come to, it decides in the end.
@@ -148,6 +150,11 @@ func (s *sketch) banks() {
 	if !known && slices.Contains(s.plan.Orders[s.order].Ways, bank.Moves) {
 		s.happen(s.plan.Span, fixture.Happening{Bank: "settle"})
 	}
+}
+
+// hitsProvider tells the faults of calls to a provider.
+func (e event) hitsProvider() bool {
+	return e.What == callFails && slices.Contains(providerCalls, e.Call)
 }
 
 // repeated is the request that a repeat is of; else the event itself.
@@ -234,7 +241,7 @@ func (s *sketch) lines() (lines []fixture.Line) {
 	for _, call := range providerCalls {
 		told := map[int]event{}
 		for _, e := range s.plan.Events {
-			if _, twice := told[e.Nth]; e.What == callFails && e.Call == call && !twice {
+			if _, twice := told[e.Nth]; e.hitsProvider() && e.Call == call && !twice {
 				told[e.Nth] = e
 			}
 		}

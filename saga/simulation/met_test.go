@@ -55,9 +55,7 @@ func (m *met) breaksAt(w *world, c *call, does fault) {
 		return
 	}
 	for _, e := range w.plan.Events {
-		age := time.Since(w.begun) - time.Duration(e.At)
-		lasts := age >= 0 && age <= time.Duration(e.For) && (e.What == databaseDown || e.What == partition && e.Server == c.server.number)
-		if _, known := m.breaks[e.ID]; known || !lasts && !w.strikes(e, c) {
+		if _, known := m.breaks[e.ID]; known || !w.parts(e, c.server) && !w.strikes(e, c) {
 			continue
 		}
 		one := fixture.Break{Write: int64(m.writes - m.since[e.ID] + 1), When: "before"}
@@ -67,6 +65,12 @@ func (m *met) breaksAt(w *world, c *call, does fault) {
 		m.breaks[e.ID] = one
 		return
 	}
+}
+
+// parts tells that an event of the plan stands between a server and the database now.
+func (w *world) parts(e event, s *server) bool {
+	age := time.Since(w.begun) - time.Duration(e.At)
+	return age >= 0 && age <= time.Duration(e.For) && (e.What == databaseDown || e.What == partition && e.Server == s.number)
 }
 
 func (m *met) decides(w *world, p *bank.Payment, good bool) {

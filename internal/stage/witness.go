@@ -13,29 +13,29 @@ import (
 	"paysaga/saga"
 )
 
-// watch holds each call and each write of a play against those invariants that can be broken for a while and look well in the end. It sees
-// what saga/simulation looks at as often, but for the fencing numbers: those the database itself compares.
-type watch struct {
+// witness holds each call and each write of a play against those invariants that can be broken for a while and look well in the end. It
+// sees what saga/simulation looks at as often, but for the fencing numbers: those the database itself compares.
+type witness struct {
 	mu     sync.Mutex
 	sent   map[string]any            // the first request under each identifier, by call
 	lied   map[providers.SubKey]bool // charges about which a play's script tells what is not so
 	broken []string
 }
 
-func (w *watch) clear() {
+func (w *witness) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent, w.lied, w.broken = map[string]any{}, map[providers.SubKey]bool{}, nil
 }
 
-func (w *watch) failf(format string, arguments ...any) {
+func (w *witness) failf(format string, arguments ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Sprintf(format, arguments...))
 }
 
 // seen are the invariants that were broken so far, each once.
-func (w *watch) seen() (all []string) {
+func (w *witness) seen() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.broken {
@@ -47,7 +47,7 @@ func (w *watch) seen() (all []string) {
 }
 
 // distrust remembers that the script tells what is not so about a charge: what is made of that is no fault of ours.
-func (w *watch) distrust(charge providers.SubKey, told providers.OutcomeKind) {
+func (w *witness) distrust(charge providers.SubKey, told providers.OutcomeKind) {
 	if told == providers.Unknown || told == providers.Busy {
 		return // says nothing about the charge
 	}
@@ -57,7 +57,7 @@ func (w *watch) distrust(charge providers.SubKey, told providers.OutcomeKind) {
 }
 
 // trusts tells that the script has told nothing else of a payment than what it is.
-func (w *watch) trusts(charge sandbox.Charge) bool {
+func (w *witness) trusts(charge sandbox.Charge) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key := range w.lied {
@@ -70,8 +70,8 @@ func (w *watch) trusts(charge sandbox.Charge) bool {
 
 // stepOf is the step in which the intent of each call is written.
 var stepOf = map[saga.Call]saga.StepName{
-	saga.CallCharge: saga.StepCharge, saga.CallLookup: saga.StepCharge, saga.CallContinue: saga.StepContinue, saga.CallCapture: saga.StepCapture,
-	saga.CallVoid: saga.StepVoid, saga.CallRefund: saga.StepRefund, saga.CallCheckRefund: saga.StepRefund,
+	saga.CallCharge: saga.StepCharge, saga.CallLookup: saga.StepCharge, saga.CallContinue: saga.StepContinue,
+	saga.CallCapture: saga.StepCapture, saga.CallVoid: saga.StepVoid, saga.CallRefund: saga.StepRefund, saga.CallCheckRefund: saga.StepRefund,
 }
 
 // leaves looks at a call that is about to be made: its intent is committed (I2), and a repeat says the same as the first time (I3).
@@ -80,26 +80,26 @@ func (s *Stage) leaves(provider string, call saga.Call, key providers.SubKey, re
 	err := s.Pool.QueryRow(s.Context(), `SELECT count(*) FROM saga_steps WHERE sub_key = $1 AND name = $2 AND provider = $3`,
 		string(key), string(stepOf[call]), provider).Scan(&intents)
 	if err != nil {
-		s.watch.failf("look for the intent of a %s call: %v", call, err)
+		s.witness.failf("look for the intent of a %s call: %v", call, err)
 		return
 	}
 	if intents == 0 {
-		s.watch.failf("I2: a %s call left under %s, of which no intent was committed", call, s.watched(key))
+		s.witness.failf("I2: a %s call left under %s, of which no intent was committed", call, s.watched(key))
 	}
 	switch request.(type) {
 	case providers.ChargeRequest, providers.CaptureRequest, providers.RefundRequest:
 	default:
 		return // asks only, or may know more than before
 	}
-	s.watch.mu.Lock()
+	s.witness.mu.Lock()
 	name := string(call) + " " + string(key)
-	first, again := s.watch.sent[name]
+	first, again := s.witness.sent[name]
 	if !again {
-		s.watch.sent[name] = request
+		s.witness.sent[name] = request
 	}
-	s.watch.mu.Unlock()
+	s.witness.mu.Unlock()
 	if again && !reflect.DeepEqual(first, request) {
-		s.watch.failf("I3: a %s call under %s said other things than before", call, s.watched(key))
+		s.witness.failf("I3: a %s call under %s said other things than before", call, s.watched(key))
 	}
 }
 
@@ -118,27 +118,27 @@ func (s *Stage) arrived(call saga.Call, key providers.SubKey) {
 	ledger := s.Sandbox.Ledger()
 	for _, charge := range ledger {
 		if charge.Refunded > charge.Captured || charge.Captured > charge.Amount {
-			s.watch.failf("I7: of payment %s over %d, %d are taken and %d given back", charge.Status, charge.Amount, charge.Captured, charge.Refunded)
+			s.witness.failf("I7: of a payment over %d, %d are taken and %d given back", charge.Amount, charge.Captured, charge.Refunded)
 		}
 	}
-	if call != saga.CallCharge {
-		return
+	if order, readable := sagaOf(key); readable && call == saga.CallCharge {
+		s.oneLives(ledger, order)
 	}
-	order, readable := sagaOf(key)
-	if !readable {
-		return
-	}
+}
+
+// oneLives checks that at most one of an order's payments is live.
+func (s *Stage) oneLives(ledger []sandbox.Charge, order uuid.UUID) {
 	var live []string
 	for attempt := range mostAttempts {
 		for _, charge := range ledger {
-			sub := saga.SubKey(order, saga.StepCharge, attempt+1)
-			if charge.Identifier == Identifier(charge.Provider, sub) && s.watch.trusts(charge) && (keepsMoney(charge) || stillOpen(charge)) {
+			ours := charge.Identifier == Identifier(charge.Provider, saga.SubKey(order, saga.StepCharge, attempt+1))
+			if ours && s.witness.trusts(charge) && (keepsMoney(charge) || stillOpen(charge)) {
 				live = append(live, charge.Provider+" "+charge.Status)
 			}
 		}
 	}
 	if len(live) > 1 {
-		s.watch.failf("I1: the order has more than one live payment: %q", live)
+		s.witness.failf("I1: the order has more than one live payment: %q", live)
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *Stage) wrote(after saga.Saga) {
 			continue
 		}
 		if anew && step.Outcome == providers.Unknown || step.Status == saga.StepUnknown || step.Status == saga.StepPending {
-			s.watch.failf("I4: the order went to %s while the outcome of %s was not known", after.State, s.watched(step.SubKey))
+			s.witness.failf("I4: the order went to %s while the outcome of %s was not known", after.State, s.watched(step.SubKey))
 		}
 		s.leavesNothing(after, step, over)
 	}
@@ -198,8 +198,8 @@ func (s *Stage) leavesNothing(after saga.Saga, step saga.Step, over bool) {
 		if charge.Provider != step.Provider || charge.Identifier != Identifier(step.Provider, step.SubKey) {
 			continue
 		}
-		if s.watch.trusts(charge) && (keepsMoney(charge) || over && stillOpen(charge)) {
-			s.watch.failf("I4: the order went to %s while the payment of %s was %s", after.State, s.watched(step.SubKey), charge.Status)
+		if s.witness.trusts(charge) && (keepsMoney(charge) || over && stillOpen(charge)) {
+			s.witness.failf("I4: the order went to %s while the payment of %s was %s", after.State, s.watched(step.SubKey), charge.Status)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (f *Flow) checkOpen(s saga.Saga) {
 		})
 	}
 	for _, charge := range f.Sandbox.Ledger() {
-		if stillOpen(charge) && f.watch.trusts(charge) && !voided(charge) {
+		if stillOpen(charge) && f.witness.trusts(charge) && !voided(charge) {
 			f.Errorf("I4: nothing is open here any more, and a payment can still take money: %+v", charge)
 		}
 	}
