@@ -14,6 +14,9 @@ type mutant struct {
 const (
 	// What the make target of that name runs, from the seed and for as long as the guards need.
 	simulate = "go test -count 1 -run ^TestInvariants$ ./saga/simulation -args -quick -seed 1 -runs 4000"
+	// What "make simulate SEED=… RUNS=4000 FIXTURE=…" and "paysaga fixtures replay …" run.
+	sketch = "go test -count 1 -run ^TestInvariants$ ./saga/simulation -args -seed %d -runs 4000 -fixture %s"
+	replay = "go run ./cmd/paysaga fixtures replay %s"
 	// What "paysaga fixtures replay" plays.
 	fixtures = "go test -count 1 -run ^TestLibrary$ ./saga/fixture"
 	// Servers that are cut off from their database, and servers that are killed, frozen and cut off while shops order.
@@ -24,6 +27,15 @@ const (
 	decisions = "go test -count 1 -run ProviderHasItsSay ./saga"
 	store     = "go test -count 1 -run TestStoreKeepsItsContract ./internal/postgres"
 )
+
+// shown are the mutants whose failures in the simulation are also written as fixtures, which must be red with the mutant and green without.
+// Of others the simulation finds what a fixture has no words for, such as a customer at PayPal who has not paid yet.
+func shown() []string {
+	return []string{
+		"unknown charge is declined", "payment is not closed at the deadline", "stock is not released", "re-POST window is ignored",
+		"intent written after the call",
+	}
+}
 
 func mutants() []mutant { return slices.Concat(answers(), undoing(), writes()) }
 
