@@ -177,6 +177,7 @@ func (w *world) settleTries() {
 	w.finished = nil
 	w.mutex.Unlock()
 	for _, r := range sorted(finished, func(r result) string { return r.name }) {
+		w.check.quiet(r.name, r.err)
 		switch {
 		case r.notice != nil:
 			w.delivered(r)
