@@ -177,6 +177,9 @@ func (s *Stage) wrote(after saga.Saga) {
 	}
 	over := after.State == saga.RolledBack
 	for _, step := range after.Steps {
+		if step.Name == saga.StepCharge && step.Status == saga.StepFailed && step.Outcome == providers.Unknown {
+			s.witness.failf("I4: %s was taken for failed, and its outcome is not known", s.watched(step.SubKey))
+		}
 		anew := newest.Attempt > step.Attempt && newest.Status == saga.StepPending
 		if step.Name != saga.StepCharge || !anew && !over {
 			continue

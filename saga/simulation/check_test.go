@@ -263,6 +263,9 @@ func (c *checker) givesUp(write write) {
 		if step.Name != saga.StepCharge {
 			continue
 		}
+		if step.Status == saga.StepFailed && step.Outcome == providers.Unknown {
+			c.failf("I4", "charge %d of order %s is taken for failed, and its outcome is not known", step.Attempt, write.ref.Key)
+		}
 		anew := newest.Attempt > step.Attempt && newest.Status == saga.StepPending
 		if !anew && !over {
 			continue
