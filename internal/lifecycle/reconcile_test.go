@@ -60,22 +60,37 @@ func runDamaged(t *rapid.T, h house, provider string) {
 			s.event()
 		}
 	}
-	s.Settle(func() { s.Bank("settle") })
+	if rapid.Bool().Draw(t, "rests") { // else it waits, or is held, as the damage is done
+		s.Settle(func() { s.Bank("settle") })
+	}
 	for range rapid.IntRange(1, 3).Draw(t, "damages") {
 		s.damage(provider)
 	}
-	s.reconcile()
+	s.reconcile(provider)
 	if t.Failed() {
 		t.Fatalf("%s", s.Report())
 	}
 }
 
+// damages are those that fit what the provider has: most do not fit most payments.
+func (s *schedule) damages() []string {
+	kinds := []string{"charge_without_order", "restore", "stock", "event"}
+	for _, charge := range s.Sandbox.Ledger() {
+		switch {
+		case charge.Authorized > 0:
+			kinds = append(kinds, "captured_in_dashboard", "voided_in_dashboard", "authorization_expired", "payment_lost")
+		case charge.Captured > charge.Refunded:
+			kinds = append(kinds, "refund_in_dashboard", "duplicate", "amount_changed", "currency_changed", "payment_lost", "given up", "given up")
+		case charge.Refunded > 0:
+			kinds = append(kinds, "refund_lost", "amount_changed")
+		}
+	}
+	return kinds
+}
+
 // damage does something behind the application's back, if it can be done.
 func (s *schedule) damage(provider string) {
-	kind := rapid.SampledFrom([]string{
-		"refund_in_dashboard", "duplicate", "amount_changed", "currency_changed", "payment_lost", "refund_lost", "captured_in_dashboard",
-		"voided_in_dashboard", "authorization_expired", "charge_without_order", "restore", "stock", "event",
-	}).Draw(s.t, "damage")
+	kind := rapid.SampledFrom(s.damages()).Draw(s.t, "damage")
 	s.t.Logf("damage: %s", kind)
 	switch kind {
 	case "restore":
@@ -87,10 +102,26 @@ func (s *schedule) damage(provider string) {
 	case "event":
 		s.Exec(`UPDATE webhook_events SET status = 'parked', next_attempt_at = NULL, applied_at = NULL
 			WHERE event_id = (SELECT min(event_id) FROM webhook_events WHERE status = 'applied')`)
+	case "given up":
+		s.t.Logf("  %v", s.Mischief().GiveUp(s.Context(), s.First.ID))
 	default:
-		amount := rapid.SampledFrom([]int64{0, 500, 2000}).Draw(s.t, "amount")
+		amount := rapid.SampledFrom([]int64{0, 500, 2000, 99800}).Draw(s.t, "amount")
 		plant(s.t, s.flow, map[string]any{"kind": kind, "provider": provider, "amount": amount, "currency": "EUR"})
 	}
+}
+
+// between is what can happen around a run that mends nothing. It gives what ends it.
+func (s *schedule) between() func() {
+	switch what := rapid.SampledFrom([]string{"nothing", "metadata", "lease", "another time"}).Draw(s.t, "between"); what {
+	case "metadata":
+		s.Exec(`UPDATE orders SET metadata = '{"shelf": "7"}', updated_at = now()`)
+	case "lease":
+		s.Exec(`UPDATE sagas SET locked_until = now() + interval '1 minute'`)
+		return func() { s.Exec(`UPDATE sagas SET locked_until = now() WHERE locked_until > now()`) }
+	case "another time":
+		s.Server.ReconcileTime(reconcile.ModePlan, stage.Allowed(), s.Now().Add(-900*24*time.Hour), s.Now().Add(-899*24*time.Hour))
+	}
+	return func() {}
 }
 
 // plant has the sandbox change what it has; it refuses what does not fit.
@@ -104,13 +135,16 @@ func plant(t stage.Reporter, f *flow, what map[string]any) {
 }
 
 // reconcile runs until nothing changes any more, with the workers beside it, and holds the end against what must be.
-func (s *schedule) reconcile() {
+func (s *schedule) reconcile(provider string) {
 	s.loseAll()
 	charges := len(s.Sandbox.Ledger())
 	captured := s.capturedThere()
 	for range mostRuns {
 		s.Pass(4 * time.Hour)
 		s.Server.Reconcile(reconcile.ModePlan, stage.Allowed())
+		end := s.between()
+		s.Server.Reconcile(reconcile.ModePlan, stage.Allowed())
+		end()
 		result := s.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
 		s.t.Logf("run: %+v", result.Run.Totals)
 		s.Hear()
@@ -130,9 +164,29 @@ func (s *schedule) reconcile() {
 			s.Errorf("more is refunded than captured: %+v", charge)
 		}
 	}
+	s.nothingForgotten(provider)
 	for repair, left := range result.Plan.Repairs {
 		if repair != reconcile.RepairNone && repair != reconcile.RepairReview {
 			s.Errorf("%s would still mend %d findings: %+v", repair, left.Findings, result.Open)
+		}
+	}
+}
+
+// nothingForgotten: what stays with a provider of an order that came to nothing is open for a person, and nothing was ever said to have healed
+// that was found again in the same words. Adyen has no list: what was done there behind its webhooks only its files tell.
+func (s *schedule) nothingForgotten(provider string) {
+	again := s.Lines(`SELECT concat_ws(' ', healed.kind, healed.detail) FROM findings healed JOIN findings USING (account_id, saga_key, kind, detail)
+		WHERE healed.resolution = 'healed' AND findings.created_at > healed.resolved_at`)
+	if len(again) > 0 {
+		s.Errorf("healed, and found again: %s", again)
+	}
+	if provider == stage.Adyen || !s.Begun() || s.Saga().State != saga.RolledBack {
+		return
+	}
+	for _, charge := range s.Sandbox.Ledger() {
+		left := charge.Authorized > 0 || charge.Captured > charge.Refunded+charge.ChargedBack
+		if left && charge.Reference == s.First.ID.String() && s.Count(`SELECT count(*) FROM findings WHERE resolved_at IS NULL`) == 0 {
+			s.Errorf("nobody is told of %+v", charge)
 		}
 	}
 }
