@@ -15,7 +15,6 @@ import (
 // What a run cannot judge stays open as it is: it has its id, and its age. It closes itself when it is put right.
 func TestFindingsStayWhileTheirDamageLasts(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, sandbox.Options{})
 	look := func(f *flow) { f.Server.Reconcile(reconcile.ModePlan, stage.Allowed()) }
 	for name, test := range map[string]struct {
 		damage  map[string]any
@@ -49,7 +48,8 @@ func TestFindingsStayWhileTheirDamageLasts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := h.fresh(t).newFlow(stage.TwoCups(stage.Stripe, stage.Pays))
+			t.Parallel()
+			f := newHouse(t, sandbox.Options{}).newFlow(stage.TwoCups(stage.Stripe, stage.Pays))
 			f.want(f.Place(), http.StatusCreated)
 			f.Pass(time.Hour)
 			plant(t, f, test.damage)
