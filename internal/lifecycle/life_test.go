@@ -119,7 +119,7 @@ func export(t *testing.T, f *flow, world *stage.World) {
 	t.Helper()
 	life, err := f.Store().ReadLife(t.Context(), stage.Account, f.First.ID)
 	f.Must(err)
-	exported, err := fixture.Export(life)
+	exported, _, err := fixture.Export(life)
 	f.Must(err)
 	text, err := fixture.ToYAML(exported)
 	f.Must(err)

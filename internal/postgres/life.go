@@ -36,15 +36,42 @@ func (s *Store) ReadLife(ctx context.Context, account string, orderID uuid.UUID)
 	if life.Asked, err = s.readAsked(ctx, account, orderID); err != nil {
 		return fixture.Life{}, err
 	}
-	rows, err := s.pool.Query(ctx, `
-		SELECT kind FROM findings WHERE account_id = $1 AND order_id = $2 AND resolved_at IS NULL ORDER BY created_at, id`, account, orderID)
-	if err != nil {
-		return fixture.Life{}, fmt.Errorf("read findings: %w", mapError(err))
-	}
-	if life.Findings, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return fixture.Life{}, fmt.Errorf("read findings: %w", mapError(err))
+	if err := s.readTraces(ctx, account, &life); err != nil {
+		return fixture.Life{}, err
 	}
 	return life, nil
+}
+
+// readTraces reads what a life has left beside its sagas. Of findings only those that the sagas made: what reconciliation finds and tells
+// is no part of a life that is played alone.
+func (s *Store) readTraces(ctx context.Context, account string, life *fixture.Life) error {
+	const sagas = `(SELECT key FROM sagas WHERE account_id = $1 AND order_id = $2)`
+	batch := &pgx.Batch{}
+	queueTraces(batch, &life.Found, `SELECT saga_key, kind, detail, created_at, resolved_at IS NULL FROM findings
+		WHERE account_id = $1 AND order_id = $2 AND source = 'saga' ORDER BY created_at, id`, account, life.Order.Key)
+	queueTraces(batch, &life.Decided, `SELECT subject::uuid, action, created_at, outside_provider FROM audit_log
+		WHERE account_id = $1 AND subject IN (SELECT key::text FROM `+sagas+` AS of) AND action LIKE 'saga.%' ORDER BY id`,
+		account, life.Order.Key)
+	queueTraces(batch, &life.Heard, `SELECT about, COALESCE(outcome ->> 'kind', ''), received_at FROM webhook_events
+		WHERE account_id = $1 AND saga_key IN `+sagas+` AND status = 'applied' ORDER BY received_at, event_id`, account, life.Order.Key)
+	queueTraces(batch, &life.Reserved, `SELECT sku, quantity, status FROM reservations
+		WHERE account_id = $1 AND saga_key = $2 ORDER BY sku`, account, life.Order.Key)
+	batch.Queue(`SELECT type FROM outbox_events WHERE account_id = $1 AND order_id = $2 ORDER BY id`,
+		account, life.Order.Key).Query(func(rows pgx.Rows) (err error) {
+		life.Told, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err //nolint:wrapcheck // wrapped below
+	})
+	if err := s.send(ctx, batch); err != nil {
+		return fmt.Errorf("read the traces of an order: %w", err)
+	}
+	return nil
+}
+
+func queueTraces[T any](batch *pgx.Batch, into *[]T, sql string, arguments ...any) {
+	batch.Queue(sql, arguments...).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err //nolint:wrapcheck // wrapped by who sends
+	})
 }
 
 func (s *Store) readAsked(ctx context.Context, account string, orderID uuid.UUID) ([]fixture.Asked, error) {
@@ -73,7 +100,8 @@ func (s *Store) readAsked(ctx context.Context, account string, orderID uuid.UUID
 		}
 		asked = append(asked, fixture.Asked{
 			Endpoint: k.endpoint, Key: saga.Key(account, k.endpoint, k.key, k.generation), At: k.at,
-			Answer: record.Answer.Status, Problem: problemOf(record.Answer), Shows: shows(record.Answer),
+			AnsweredAt: record.CompletedAt, Answer: record.Answer.Status, Problem: problemOf(record.Answer),
+			About: about(record.Answer), Shows: shows(record.Answer),
 		})
 	}
 	return asked, nil
@@ -100,4 +128,16 @@ func shows(answer saga.Answer) string {
 	}
 	kind, _ := body.NextAction["type"].(string) //nolint:revive // empty where there is none
 	return kind
+}
+
+// about is the status of what an answer tells of; a problem is about none.
+func about(answer saga.Answer) string {
+	var body struct {
+		Status any `json:"status"`
+	}
+	if problemOf(answer) != "" || json.Unmarshal(answer.Body, &body) != nil {
+		return ""
+	}
+	status, _ := body.Status.(string) //nolint:revive // empty where it is none
+	return status
 }

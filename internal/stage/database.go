@@ -43,6 +43,7 @@ func (s *Stage) Clear() {
 			'idempotency_keys', 'idempotency_answers', 'reservations', 'saga_steps', 'sagas', 'order_items', 'orders', 'stock']
 		LOOP EXECUTE 'DELETE FROM ' || t; END LOOP;
 	END $$`) // TRUNCATE takes a tenth of a second
+	s.Exec(`DELETE FROM audit_log WHERE action LIKE 'saga.%'`) // the next order has the same id
 	s.Exec(`UPDATE reconciliation_lease SET locked_until = '-infinity', run_id = NULL, scope_of = NULL, unclaimed_of = NULL`)
 	s.fillStock()
 }
