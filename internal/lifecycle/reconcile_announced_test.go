@@ -205,3 +205,29 @@ func (u unheard) isBroughtToItsEnd(t *testing.T, f *flow) {
 	f.Settle(func() {})
 	f.checkEnd()
 }
+
+// A capture that the card scheme sends back, of which nobody heard, is a person's, as it is where it is announced.
+func TestLostFailureOfACapture(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, sandbox.Options{}).newFlow(func() saga.Order {
+		order := stage.TwoCups(stage.Adyen, stage.Pays)
+		order.Payment.Capture = saga.CaptureManual
+		return order
+	}())
+	f.want(f.Place(), http.StatusCreated)
+	f.hearAll()
+	f.want(f.Ask(stage.ToCapture, "capture", map[string]any{}), http.StatusAccepted)
+	f.Pass(2 * 24 * time.Hour) // it is settled by then
+	if !f.Control("payments/" + f.Saga().Order.Payment.ProviderReference + "/fail") {
+		t.Fatal("the capture cannot fail")
+	}
+	f.Pass(lately)
+	f.Server.ReconcileStatement(reconcile.ModeApply, stage.Allowed(), stage.Adyen)
+	s := f.Saga()
+	if capture := s.Newest(saga.StepCapture); s.State != saga.NeedsReview || capture.Status != saga.StepFailed {
+		t.Errorf("the order is %s, its capture %s", s.State, capture.Status)
+	}
+	if told := f.Count(`SELECT count(*) FROM findings WHERE kind = $1 AND source = 'saga' AND resolved_at IS NULL`, saga.FindingCaptureFailed); told != 1 {
+		t.Errorf("%d findings tell that it failed", told)
+	}
+}

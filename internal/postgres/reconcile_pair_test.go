@@ -123,6 +123,10 @@ func TestPairOfACapture(t *testing.T) {
 		t.Fatalf("in scope are %+v", pairs)
 	}
 	p, there := pairs[0].Payment, pairs[0].There
+	wantCaptures := []reconcile.Capture{{Provider: "fake", Key: asked, Amount: capturing.Newest(saga.StepCapture).Amount, Status: saga.StepPending}}
+	if diff := cmp.Diff(wantCaptures, p.Captures); diff != "" {
+		t.Errorf("its captures (-want +got):\n%s", diff)
+	}
 	if !slices.Equal(p.Charges[0].Captures, []providers.SubKey{asked}) || !p.Busy || p.DueAt.IsZero() || !p.HeldStock {
 		t.Errorf("the payment is %+v", p)
 	}

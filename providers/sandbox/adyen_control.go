@@ -83,7 +83,7 @@ func (a *adyenAPI) failCapture(p *adyenPayment) error {
 	for _, m := range slices.Backward(a.store.modifications) {
 		if m.payment == p && m.event == eventCapture && m.success && p.captured-p.refunded >= m.amount.Value {
 			p.captured -= m.amount.Value
-			p.unbook(m.psp)
+			p.unsettle(m.psp, a.server.clock.now())
 			m.success = false
 			a.announceModification(m, "CAPTURE_FAILED", true, "Capture Failed")
 			return nil

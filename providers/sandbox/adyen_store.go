@@ -40,6 +40,7 @@ type adyenPayment struct {
 // The kinds of an adyenBooking: Adyen's journal types.
 const (
 	journalSettled        = "Settled"
+	journalSettledBack    = "SettledReversed"
 	journalRefunded       = "Refunded"
 	journalRefundReversed = "RefundedReversed"
 	journalChargeback     = "Chargeback"
@@ -59,6 +60,21 @@ func (p *adyenPayment) book(booking adyenBooking) {
 		booking.psp = adyenReference()
 	}
 	p.bookings = append(p.bookings, booking)
+}
+
+// adyenSettledAfter is how long a capture waits before it is in a settlement: one that fails later is booked back.
+const adyenSettledAfter = 24 * time.Hour
+
+// unsettle takes a capture back.
+func (p *adyenPayment) unsettle(psp string, now time.Time) {
+	for _, booking := range p.bookings {
+		if booking.psp == psp && booking.kind == journalSettled && now.Sub(booking.at) >= adyenSettledAfter {
+			booking.kind, booking.at = journalSettledBack, now
+			p.book(booking)
+			return
+		}
+	}
+	p.unbook(psp)
 }
 
 // unbook takes back a booking that was not settled.
