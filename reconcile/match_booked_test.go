@@ -102,7 +102,9 @@ func bookedTests() map[string]struct {
 		"capture over less":             {pair: own, settled: []Settlement{charge("cap_1", "", 700)}, kind: AmountMismatch, repair: RepairReview},
 		"another while a capture waits": {pair: own, settled: []Settlement{charge("cap_9", chargeKey, 1200)}, kind: StatusMismatch, repair: RepairReview},
 		"capture that was taken back": {
-			own, []Settlement{charge("cap_1", "", 1200), charge("cap_1", "", -1200)}, StatusMismatch, RepairResume, providers.AboutCapture,
+			own,
+			[]Settlement{charge("cap_1", "", 1200), charge("cap_1", "", -1200)},
+			StatusMismatch, RepairResume, providers.AboutCapture,
 			providers.Outcome{
 				Kind: providers.Declined, Reference: "cap_1", Code: providers.CodeCaptureFailed, Decline: &providers.Decline{Code: providers.CodeCaptureFailed},
 			},
@@ -119,14 +121,17 @@ func bookedTests() map[string]struct {
 		"refund that came back":  {refunding, []Settlement{refund(-500), refund(500)}, StatusMismatch, RepairResume, providers.AboutRefund, cameBack},
 		"refund, given and back": {given, []Settlement{refund(-500), refund(500)}, StatusMismatch, RepairResume, providers.AboutRefund, cameBack},
 		"void that gave back": {
-			voiding(Void{Reference: "rev_1", GivesBack: true}), []Settlement{charge("cap_0", chargeKey, 1200), back("rev_1", "", -1200)},
+			voiding(Void{Reference: "rev_1", GivesBack: true}),
+			[]Settlement{charge("cap_0", chargeKey, 1200), back("rev_1", "", -1200)},
 			StatusMismatch, RepairResume, providers.AboutVoid, gaveBack,
 		},
 		"void that gave back, known by its key": {
 			voiding(Void{GivesBack: true}), []Settlement{back("rev_1", voidKey, -1200)}, StatusMismatch, RepairResume, providers.AboutVoid, gaveBack,
 		},
 		"void, all given back by somebody": {
-			voiding(Void{}), []Settlement{charge("cap_0", chargeKey, 1200), back("rev_1", chargeKey, -1200)}, StatusMismatch, RepairResume,
+			voiding(Void{}),
+			[]Settlement{charge("cap_0", chargeKey, 1200), back("rev_1", chargeKey, -1200)},
+			StatusMismatch, RepairResume,
 			providers.AboutVoid, gaveBack,
 		},
 		"void that gave a part back": {

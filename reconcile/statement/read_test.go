@@ -387,3 +387,17 @@ func TestStripeReportInAZone(t *testing.T) {
 		})
 	}
 }
+
+// A line of a capture bears the capture's own key, beside the order's; what was captured by itself, or under somebody else's reference, bears
+// the payment's.
+func TestAdyenKeyOfACapture(t *testing.T) {
+	t.Parallel()
+	const capture = "0c4f5dd2-5d7a-5c53-9a48-6c2b6c9a1b7e_capture"
+	for modification, want := range map[string]providers.SubKey{capture: capture, "": saga1 + "_charge", "by hand": saga1 + "_charge"} {
+		content := bytes.Replace(load(t, "adyen_batch"), []byte(",visaclassic,,"), []byte(",visaclassic,"+modification+","), 1)
+		lines, _ := readAll(t, content, statement.Options{})
+		if line := lines[1]; line.Key != want || line.SagaKey != saga1 {
+			t.Errorf("%q: the key is %q, the order's %q", modification, line.Key, line.SagaKey)
+		}
+	}
+}
