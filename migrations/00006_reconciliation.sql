@@ -103,12 +103,14 @@ CREATE TABLE settlement_files (
     provider   text        NOT NULL CONSTRAINT settlement_files_provider CHECK (length(provider) BETWEEN 1 AND 32),
     name       text        NOT NULL CONSTRAINT settlement_files_name CHECK (length(name) BETWEEN 1 AND 255),
     digest     bytea       NOT NULL CONSTRAINT settlement_files_digest CHECK (octet_length(digest) = 32), -- SHA-256 of its content
+    zone       text        NOT NULL DEFAULT '' CONSTRAINT settlement_files_zone CHECK (length(zone) <= 64), -- of its times; empty: none was told
     state      text        NOT NULL DEFAULT 'reading' CONSTRAINT settlement_files_state CHECK (state IN ('reading', 'read')),
     read_to    int         NOT NULL DEFAULT 0 CONSTRAINT settlement_files_read_to CHECK (read_to >= 0), -- the last line that is kept
     format     text        NOT NULL DEFAULT '',
     lines      bigint      NOT NULL DEFAULT 0 CONSTRAINT settlement_files_lines CHECK (lines >= 0),
     malformed  bigint      NOT NULL DEFAULT 0 CONSTRAINT settlement_files_malformed CHECK (malformed >= 0),
-    faults     jsonb       NOT NULL DEFAULT '[]', -- the first lines that could not be read: number, column and why
+    faults     jsonb       NOT NULL DEFAULT '[]', -- the first lines that could not be read: number, column and why. While the file is read,
+                                                  -- those that tell a kept booking with other money, which malformed counts then
     totals     jsonb       NOT NULL DEFAULT '{}', -- by currency
     controls   jsonb       NOT NULL DEFAULT '[]', -- the file's own figures, each beside what its lines come to
     booked_from  timestamptz,
@@ -120,6 +122,7 @@ CREATE TABLE settlement_files (
 );
 ALTER TABLE reconciliation_runs
     ADD CONSTRAINT reconciliation_runs_statement FOREIGN KEY (statement_id) REFERENCES settlement_files (id);
+CREATE INDEX reconciliation_runs_of_file ON reconciliation_runs (statement_id) WHERE statement_id IS NOT NULL;
 
 -- Every booking once, in whatever file it stands first. A booking does not change.
 CREATE TABLE settlement_lines (
@@ -188,6 +191,7 @@ CREATE UNIQUE INDEX findings_one_open_about_a_thing ON findings (kind, provider,
 CREATE UNIQUE INDEX findings_by_id ON findings (id);
 CREATE INDEX findings_of_order ON findings (account_id, order_id) WHERE order_id IS NOT NULL;
 CREATE INDEX findings_of_thing ON findings (provider, reference) WHERE saga_key IS NULL;
+CREATE INDEX findings_ended_of_saga ON findings (account_id, saga_key) WHERE resolved_at IS NOT NULL;
 CREATE INDEX findings_everybodys ON findings (created_at DESC, id DESC);
 
 ALTER TABLE audit_log ADD COLUMN until timestamptz; -- of what ends by itself
@@ -229,7 +233,7 @@ ALTER TABLE outbox_events DROP CONSTRAINT outbox_events_about_something, DROP CO
 ALTER TABLE audit_log DROP COLUMN until;
 
 DELETE FROM findings WHERE source = 'reconciliation';
-DROP INDEX findings_one_open_about_a_thing, findings_by_id, findings_of_order, findings_of_thing, findings_everybodys;
+DROP INDEX findings_one_open_about_a_thing, findings_by_id, findings_of_order, findings_of_thing, findings_ended_of_saga, findings_everybodys;
 ALTER TABLE findings
     DROP CONSTRAINT findings_saga_whole, DROP CONSTRAINT findings_of_a_saga_name_it, DROP CONSTRAINT findings_of_nobody_name_something,
     DROP COLUMN source, DROP COLUMN severity, DROP COLUMN provider, DROP COLUMN reference, DROP COLUMN at_stake, DROP COLUMN currency,

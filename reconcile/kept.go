@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"paysaga/reconcile/statement"
 	"paysaga/saga"
 )
 
@@ -107,4 +108,16 @@ type OpenFigure struct {
 	Kind     Kind
 	Severity Severity
 	Findings int64
+}
+
+// KeptStatement is a settlement file as it is kept.
+type KeptStatement struct {
+	ID     int64
+	Name   string // without its folders
+	Zone   string // by which times without one were read; empty: none was told
+	IsRead bool   // to its end
+	ReadTo int    // the last line that is kept, while it is read
+	// Reconciled are the modes of the runs about it that ended well since it was read.
+	Reconciled []Mode
+	Report     statement.Report // of one that is read
 }

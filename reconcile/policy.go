@@ -13,9 +13,12 @@ type Policy struct {
 	EventWait time.Duration
 	// IgnoreForeign leaves payments out that bear no key of our form: other systems may use the same account at the provider.
 	IgnoreForeign bool
+	// MostForeign is how many such payments of a provider are open findings of their own. A run that comes upon more tells the others as
+	// one thing: a file is another account's, or nobody wants to hear of each.
+	MostForeign int
 }
 
 // DefaultPolicy waits for what a healthy system does within seconds.
 func DefaultPolicy() Policy {
-	return Policy{Grace: 2 * time.Minute, Stuck: 15 * time.Minute, EventWait: 15 * time.Minute}
+	return Policy{Grace: 2 * time.Minute, Stuck: 15 * time.Minute, EventWait: 15 * time.Minute, MostForeign: 1000}
 }

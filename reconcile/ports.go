@@ -18,7 +18,7 @@ var (
 	ErrBusy = errors.New("another reconciliation is running")
 	// ErrLeaseLost: this run's lease has run out, and another may have taken it. Nothing was written.
 	ErrLeaseLost = errors.New("lease of the reconciliation is lost")
-	// ErrReadBefore: a settlement file with the same content was read to its end before.
+	// ErrReadBefore: a settlement file with the same content was read to its end and held against the payments before.
 	ErrReadBefore = errors.New("settlement file was read before")
 	// ErrFindingInReview: the finding is why a saga waits for a person. It ends with the decision about the saga.
 	ErrFindingInReview = errors.New("finding ends with the decision about its saga")
@@ -78,13 +78,17 @@ type ToldStore interface {
 
 // StatementStore keeps settlement files.
 type StatementStore interface {
-	// OpenStatement notes a settlement file by the SHA-256 of its content, and gives its id and up to which line it is kept already: all
-	// lines with a lower number are. Errors: ErrReadBefore, with the id.
-	OpenStatement(ctx context.Context, provider, name string, digest [32]byte) (id int64, readTo int, err error)
-	// PutLines keeps lines of the run's file, in the file's order, each booking once, in whatever file it stands.
+	// OpenStatement notes a settlement file by the SHA-256 of its content, and gives how it is kept.
+	OpenStatement(ctx context.Context, provider, name string, digest [32]byte) (KeptStatement, error)
+	// ReadStatement reads how a file is kept. Errors: saga.ErrNotFound.
+	ReadStatement(ctx context.Context, id int64) (KeptStatement, error)
+	// RestartStatement forgets the lines of the run's file, which is to be read once more, and notes by which time zone.
+	RestartStatement(ctx context.Context, run Run, zone string) error
+	// PutLines keeps lines of the run's file, in the file's order, each booking once, in whatever file it stands. One that tells a kept
+	// booking with other money is not kept, and is a fault in what CloseStatement gives.
 	PutLines(ctx context.Context, run Run, provider string, lines []statement.Line) error
-	// CloseStatement notes what the run's file came to at its end.
-	CloseStatement(ctx context.Context, run Run, report statement.Report) error
+	// CloseStatement notes what the run's file came to at its end, and gives it, with the faults that only PutLines found.
+	CloseStatement(ctx context.Context, run Run, report statement.Report) (statement.Report, error)
 }
 
 // FindingStore gives both sides of payments, and keeps what was found about them.
@@ -96,6 +100,9 @@ type FindingStore interface {
 	// NextUnclaimed reads up to limit things that this run's lists or file tell of and that no payment is about, from behind a reference on.
 	// With them come those about which a finding is open; one that a payment is about by now comes with nothing told of it.
 	NextUnclaimed(ctx context.Context, scope Scope, after Provided, limit int) ([]Unclaimed, error)
+
+	// CountUnclaimed counts the open findings about payments of a provider that no order knows.
+	CountUnclaimed(ctx context.Context, provider string) (int64, error)
 
 	// PutFindings writes what a batch came to: new findings, those seen again, those that have healed. A finding that a person resolved
 	// while it was still there is not opened again before something about it changes; one that is ignored stays so.

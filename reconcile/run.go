@@ -45,6 +45,7 @@ type Run struct {
 	Mode        Mode
 	Providers   []string // that it is about, in this order
 	StatementID int64    // of the settlement file that it is about; zero: about what the providers list
+	File        string   // that file's name
 	Since       time.Time
 	Until       time.Time
 	RequestedBy string // as the audit log tells it
@@ -72,6 +73,8 @@ type Totals struct {
 	Healed       int64 `json:"healed"` // findings that are gone by themselves
 	Repaired     int64 `json:"repaired"`
 	Refused      int64 `json:"refused"` // repairs that could not be carried out
+	// Untold are those of the unclaimed that are no findings of their own, by provider: too many are without a key of ours.
+	Untold map[string]Sum `json:"untold,omitempty"`
 	// Listed is what of each provider was listed.
 	Listed map[string]Listed `json:"listed,omitempty"`
 	// Moved is the money of the repairs that were carried out, by currency, in minor units.
@@ -111,6 +114,7 @@ type Unclaimed struct {
 	Reference string // by which it is told from others: the payment's
 	There     []Told
 	Settled   []Settlement
+	Open      bool // a finding about it is open
 }
 
 // Judged is what a batch came to: what was judged, and what was found. What is open of reconciliation's findings, was judged and is not

@@ -77,7 +77,7 @@ type File struct {
 	Content io.ReadSeeker
 	Options statement.Options
 
-	readTo int // the last line that is kept already
+	kept KeptStatement // how it was kept when the run began
 }
 
 // Result is what a run came to.
@@ -184,6 +184,9 @@ func (w *Worker) providers() []string {
 func (o *once) stages(ctx context.Context) error {
 	var err error
 	if o.now, err = o.Store.Now(ctx); err != nil {
+		return err
+	}
+	if err = o.openKept(ctx); err != nil {
 		return err
 	}
 	for {
@@ -361,37 +364,6 @@ func (o *once) keep(ctx context.Context, judged Judged) error {
 	o.run.Totals.SeenAgain += counts.SeenAgain
 	o.run.Totals.Healed += counts.Healed
 	return o.save(ctx)
-}
-
-// unclaimed looks at what the providers have and no order knows.
-func (o *once) unclaimed(ctx context.Context) error {
-	for {
-		after := providedOf(o.run.Cursor)
-		batch, err := o.Store.NextUnclaimed(ctx, o.scope(), after, pairBatch)
-		if err != nil {
-			return err
-		}
-		if len(batch) == 0 {
-			if err := o.compared(ctx); err != nil {
-				return err
-			}
-			return o.next(ctx, StageRepair)
-		}
-		var judged Judged
-		for _, u := range batch {
-			after = Provided{Provider: u.Provider, Reference: u.Reference}
-			judged.Unclaimed = append(judged.Unclaimed, after)
-			if finding, ok := MatchUnclaimed(u, o.Policy); ok {
-				finding.AccountID = o.Account
-				judged.Found = append(judged.Found, finding)
-			}
-		}
-		o.run.Totals.Unclaimed += int64(len(batch))
-		o.run.Cursor = after.String()
-		if err := o.keep(ctx, judged); err != nil {
-			return err
-		}
-	}
 }
 
 // ExceedsError tells that a run would have moved more money than it may, and so repaired nothing.

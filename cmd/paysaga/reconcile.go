@@ -67,7 +67,8 @@ It works on the database itself, with the servers' settings, from the environmen
 meanwhile; two runs never do. A run that was killed is gone on with by the next call.
 
 A settlement file may be Stripe's balance or payout report (itemized), Adyen's settlement detail report or PayPal's settlement report,
-as CSV. Its lines are held against its own control figures. A file that was read before changes nothing.
+as CSV. Its lines are held against its own control figures. A file that was read before changes nothing, unless --apply is to do what a
+plan showed, some of its lines could not be read, or --zone is another one.
 
 Exit codes: 0 nothing is open, 2 findings are open, 1 it failed, or was called wrongly.`,
 		Example: `  paysaga reconcile                                    # what would be done?

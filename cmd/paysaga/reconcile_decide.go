@@ -20,6 +20,7 @@ import (
 	"paysaga/internal/idempotency"
 	"paysaga/internal/postgres"
 	"paysaga/reconcile"
+	"paysaga/reconcile/statement"
 	"paysaga/saga"
 )
 
@@ -122,7 +123,7 @@ func noteFinding(cmd *cobra.Command, dir, about string, note reconcile.Note, asJ
 		case err != nil:
 			return notThere(err, id)
 		}
-		return printFinding(cmd, kept, asJSON)
+		return printFinding(cmd, kept, nil, asJSON)
 	})
 }
 
@@ -142,12 +143,32 @@ type shownFinding struct {
 
 	Here  reconcile.Facts `json:"here"`
 	There reconcile.Facts `json:"there"`
+	File  *shownFile      `json:"file,omitempty"`
 }
 
-func printFinding(cmd *cobra.Command, kept reconcile.Kept, asJSON bool) error {
+// shownFile is the settlement file that a finding is about.
+type shownFile struct {
+	Name   string           `json:"name"`
+	Report statement.Report `json:"report"`
+}
+
+// statementOf reads the settlement file that a finding is about; nil where it is about none.
+func statementOf(ctx context.Context, store *postgres.Store, kept reconcile.Kept) (*shownFile, error) {
+	id, ok := reconcile.StatementOf(kept.Reference)
+	if !ok {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	file, err := store.ReadStatement(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &shownFile{file.Name, file.Report}, nil
+}
+
+func printFinding(cmd *cobra.Command, kept reconcile.Kept, file *shownFile, asJSON bool) error {
 	f := newFindingRow(kept)
 	if asJSON {
-		return printJSON(cmd, shownFinding{f, kept.Here, kept.There})
+		return printJSON(cmd, shownFinding{f, kept.Here, kept.There, file})
 	}
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, line := range []struct{ name, value string }{
@@ -169,6 +190,13 @@ func printFinding(cmd *cobra.Command, kept reconcile.Kept, asJSON bool) error {
 		if line.value != "" {
 			fmt.Fprintf(table, "%s\t%s\n", line.name, line.value)
 		}
+	}
+	if file != nil { // its own figures say all that the facts do
+		if err := table.Flush(); err != nil {
+			return err //nolint:wrapcheck // standard output
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "\nfile %s\n", file.Name)
+		return printStatement(cmd.OutOrStdout(), file.Report)
 	}
 	tellFacts(table, "here", kept.Here)
 	tellFacts(table, "there", kept.There)

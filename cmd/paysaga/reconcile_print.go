@@ -156,7 +156,7 @@ func (r runReport) print(out io.Writer) error {
 		fmt.Fprintln(out, "file", r.File)
 	}
 	if r.ReadAlong {
-		_, err := fmt.Fprintln(out, "it was read before: nothing changes")
+		_, err := fmt.Fprintln(out, "it was read before, and held against the payments: nothing changes")
 		return err //nolint:wrapcheck // standard output
 	}
 	if r.Statement != nil {
@@ -271,7 +271,10 @@ func printStatement(out io.Writer, s statement.Report) error {
 		fmt.Fprintf(out, "%d lines cannot be read:\n", s.Malformed)
 	}
 	for _, fault := range s.Faults {
-		fmt.Fprintf(out, "  line %d %s: %s\n", fault.Number, fault.Column, fault.Reason)
+		fmt.Fprintf(out, "  line %d %s\n", fault.Number, fault.Sentence())
+	}
+	if more := s.Malformed - int64(len(s.Faults)); more > 0 {
+		fmt.Fprintf(out, "  and %d more\n", more)
 	}
 	return nil
 }

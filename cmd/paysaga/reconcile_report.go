@@ -276,6 +276,7 @@ type runRow struct {
 	State       string           `json:"state"`
 	Stage       string           `json:"stage"`
 	Providers   []string         `json:"providers"`
+	File        string           `json:"file,omitempty"` // the settlement file's name
 	Since       time.Time        `json:"since,omitzero"`
 	Until       time.Time        `json:"until,omitzero"`
 	RequestedBy string           `json:"requested_by"`
@@ -287,7 +288,7 @@ type runRow struct {
 
 func newRunRow(run reconcile.Run) runRow {
 	return runRow{
-		run.ID.String(), string(run.Mode), string(run.State), string(run.Stage), run.Providers, run.Since, run.Until, run.RequestedBy,
+		run.ID.String(), string(run.Mode), string(run.State), string(run.Stage), run.Providers, run.File, run.Since, run.Until, run.RequestedBy,
 		run.Reason, run.Totals, run.CreatedAt.UTC(), run.FinishedAt,
 	}
 }
@@ -299,6 +300,9 @@ func newRunsCommand(dir *string) *cobra.Command {
 		Use: "runs", Short: "List the runs, newest first", Args: cobra.NoArgs,
 		Long: `Lists the runs, newest first, those of the schedule and those that somebody asked for, with what each has read, found and done.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return usageError{fmt.Errorf("--limit %d: list 1 run or more", limit)}
+			}
 			return withStore(cmd.Context(), *dir, func(store *postgres.Store) error {
 				runs, err := store.ListRuns(cmd.Context(), reconcile.RunFilter{Limit: limit})
 				if err != nil {
@@ -322,16 +326,16 @@ func newRunsCommand(dir *string) *cobra.Command {
 
 func printRuns(out io.Writer, rows []runRow) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tBEGAN\tMODE\tSTATE\tOF\tREAD\tCOMPARED\tNEW\tGONE\tMENDED OR STOPPED\tREFUSED\tMOVED OR BOOKED\tBY\tWHY")
+	fmt.Fprintln(table, "RUN\tBEGAN\tMODE\tSTATE\tOF\tREAD\tCOMPARED\tNEW\tGONE\tMENDED OR STOPPED\tREFUSED\tMOVED OR BOOKED\tBY\tFILE\tWHY")
 	for _, run := range rows {
 		t := run.Totals
 		state := run.State
 		if state == string(reconcile.RunRunning) {
 			state += ", " + run.Stage
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", run.ID, run.CreatedAt.Format(time.RFC3339), run.Mode,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", run.ID, run.CreatedAt.Format(time.RFC3339), run.Mode,
 			state, strings.Join(run.Providers, "+"), t.Transactions+t.Lines, t.Payments, t.Opened, t.Healed, t.Repaired, t.Refused, sums(t.Moved),
-			run.RequestedBy, run.Reason)
+			run.RequestedBy, cmp.Or(run.File, "-"), run.Reason)
 	}
 	return table.Flush() //nolint:wrapcheck // standard output
 }
@@ -340,7 +344,8 @@ func newShowFindingCommand(dir *string) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "show FINDING", Short: "Show one finding, with what both sides say", Args: cobra.ExactArgs(1),
-		Long: `Shows one finding with the facts of both sides. They are kept sealed: PAYSAGA_ENCRYPTION_KEYS must be the servers'.`,
+		Long: `Shows one finding with the facts of both sides. They are kept sealed: PAYSAGA_ENCRYPTION_KEYS must be the servers'.
+With a finding about a settlement file, what the file came to is shown, and its lines that cannot be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := findingID(args[0])
 			if err != nil {
@@ -355,7 +360,11 @@ func newShowFindingCommand(dir *string) *cobra.Command {
 				if err != nil {
 					return notThere(err, id)
 				}
-				return printFinding(cmd, kept, asJSON)
+				file, err := statementOf(cmd.Context(), store, kept)
+				if err != nil {
+					return err
+				}
+				return printFinding(cmd, kept, file, asJSON)
 			})
 		},
 	}

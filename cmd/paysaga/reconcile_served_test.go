@@ -39,7 +39,30 @@ func TestReconciliationOfARunningServer(t *testing.T) {
 	wantWords(t, paysaga(t, nil, "reconcile", "--statement", path, "--dir", dir).wellDone(t), "stripe.csv", "nothing is open")
 	again := paysaga(t, nil, "reconcile", "--statement", path, "--dir", dir)
 	wantWords(t, again.stdout+again.stderr, "read before")
+	wantWords(t, paysaga(t, nil, "reconcile", "--statement", path, "--apply", "--dir", dir).wellDone(t), "apply, of stripe: done", "net of all lines")
+	again = paysaga(t, nil, "reconcile", "--statement", path, "--apply", "--dir", dir)
+	wantWords(t, again.stdout+again.stderr, "read before")
+	checkBrokenFile(t, dir, settlement)
 	dev.terminate(t)
+}
+
+// checkBrokenFile: what a file's lines lack is told with the file's name, wherever somebody looks.
+func checkBrokenFile(t *testing.T, dir, settlement string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "broken.csv")
+	noError(t, os.WriteFile(path, []byte(settlement+"\nno row of a report\n"), 0o600))
+	for range 2 { // the next version may be able to read it
+		found := paysaga(t, nil, "reconcile", "--statement", path, "--dir", dir)
+		wantWords(t, found.stdout, "1 lines cannot be read", "findings that are open: 1")
+	}
+	report := readJSON[[]findingRow](t, paysaga(t, nil, "reconcile", "report", "--format", "json", "--dir", dir).wellDone(t))
+	if len(report) != 1 || report[0].Kind != "statement_mismatch" {
+		t.Fatalf("found %+v", report)
+	}
+	wantWords(t, report[0].Detail, "Settlement file broken.csv: Lines that cannot be read: 1, the first is line")
+	shown := paysaga(t, nil, "reconcile", "show", report[0].ID, "--dir", dir).wellDone(t)
+	wantWords(t, shown, "file broken.csv", "1 lines cannot be read", "total", "gross")
+	wantWords(t, paysaga(t, nil, "reconcile", "runs", "--dir", dir).wellDone(t), "FILE", "stripe.csv", "broken.csv")
 }
 
 func askForRun(t *testing.T, file devFile) api.Reconciliation {

@@ -138,6 +138,8 @@ func TestReconcileThatIsCalledWrongly(t *testing.T) {
 		"reconcile report --state closed":                      "use open, ignored, resolved, all",
 		"reconcile --since 2999-01-01":                         "yet to come",
 		"reconcile report --provider strip":                    "use adyen, paypal, stripe",
+		"reconcile runs --limit -1":                            "list 1 run or more",
+		"reconcile runs --limit 0":                             "list 1 run or more",
 		"reconcile report --severity dire":                     "use critical, high, low",
 		"reconcile resolve 1 --reason x":                       "no finding's id",
 		"reconcile resolve":                                    "arg",

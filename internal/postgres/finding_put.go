@@ -68,26 +68,34 @@ func inOrder(found []reconcile.Finding) []reconcile.Finding {
 	return slices.CompactFunc(ordered, func(a, b reconcile.Finding) bool { return identityOf(&a) == identityOf(&b) })
 }
 
+// lastResolved are the newest resolved findings of the identities of a batch. Each identity is looked up by an index of its own: findings
+// are kept for good.
+const lastResolved = `
+	WITH n AS (SELECT n_kind, n_account, n_saga, n_provider, n_reference
+		FROM unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[]) AS n (n_kind, n_account, n_saga, n_provider, n_reference)
+	), last AS (
+		SELECT (SELECT f.id FROM findings f
+			WHERE f.resolved_at IS NOT NULL AND f.account_id = n_account AND f.saga_key = n_saga AND f.kind = n_kind
+			ORDER BY f.resolved_at DESC LIMIT 1) AS last_id FROM n WHERE n_saga IS NOT NULL
+		UNION ALL SELECT (SELECT f.id FROM findings f
+			WHERE f.resolved_at IS NOT NULL AND f.saga_key IS NULL AND f.provider = n_provider AND f.reference = n_reference AND f.kind = n_kind
+			ORDER BY f.resolved_at DESC LIMIT 1) FROM n WHERE n_saga IS NULL)
+	SELECT here, there, ` + keptColumns + ` FROM last JOIN findings ON id = last_id`
+
 // withoutResolved leaves out what a person ended although it was there, as long as nothing about it has changed since.
 func (s *Store) withoutResolved(ctx context.Context, found []reconcile.Finding) ([]reconcile.Finding, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
 	c := identityColumns(found)
-	rows, err := s.pool.Query(ctx, `
-		SELECT DISTINCT ON (n.place) here, there, `+keptColumns+`
-		FROM unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[]) WITH ORDINALITY
-			AS n (n_kind, n_account, n_saga, n_provider, n_reference, place)
-		JOIN findings f ON f.resolved_at IS NOT NULL AND f.kind = n.n_kind AND (
-			n.n_saga IS NOT NULL AND f.account_id = n.n_account AND f.saga_key = n.n_saga
-			OR n.n_saga IS NULL AND f.saga_key IS NULL AND f.provider = n.n_provider AND f.reference = n.n_reference)
-		ORDER BY n.place, f.resolved_at DESC`, c.kinds, c.accounts, c.sagas, c.providers, c.references)
-	if err != nil {
-		return nil, fmt.Errorf("read resolved findings: %w", mapError(err))
-	}
-	ended, err := pgx.CollectRows(rows, s.scanWithFacts)
-	if err != nil {
-		return nil, fmt.Errorf("read resolved findings: %w", mapError(err))
+	var ended []reconcile.Kept
+	batch := batchByIndexes()
+	batch.Queue(lastResolved, c.kinds, c.accounts, c.sagas, c.providers, c.references).Query(func(rows pgx.Rows) (err error) {
+		ended, err = pgx.CollectRows(rows, s.scanWithFacts)
+		return err //nolint:wrapcheck // wrapped below
+	})
+	if err := s.send(ctx, batch); err != nil {
+		return nil, fmt.Errorf("read resolved findings: %w", err)
 	}
 	accepted := make(map[identity]reconcile.Kept, len(ended))
 	for _, kept := range ended {

@@ -2,13 +2,16 @@ package postgres_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
+	"paysaga/internal/postgres"
 	"paysaga/providers"
 	"paysaga/reconcile"
 	"paysaga/saga"
@@ -423,5 +426,31 @@ func TestSummaryOfADay(t *testing.T) {
 	b.exec(`UPDATE outbox_events SET data = jsonb_set(data, '{day}', '"2026-01-01"') WHERE order_id IS NULL`)
 	if written, err := b.store.PutSummary(b.ctx); err != nil || written != 2 {
 		t.Errorf("the next day: %d, %v", written, err)
+	}
+}
+
+// Findings are kept for good: however many have ended, those of a batch are looked up by indexes.
+func TestResolvedFindingsAreLookedUpByIndexes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.exec(`ALTER TABLE findings DROP CONSTRAINT findings_account_id_saga_key_fkey`) // the sagas would be in the way
+	b.exec(`INSERT INTO findings (account_id, saga_key, order_id, kind, detail, source, provider, reference, resolved_at, resolution, created_at)
+		SELECT 'shop1', CASE WHEN n % 2 = 0 THEN gen_random_uuid() END, CASE WHEN n % 2 = 0 THEN gen_random_uuid() END, 'missing_locally', 'A test.',
+			'reconciliation', 'fake', 'pay_' || n, now(), 'healed', now()
+		FROM generate_series(1, 5000) AS n`)
+	b.exec(`ANALYZE findings`)
+	tx, err := b.pool.Begin(b.ctx)
+	b.must(err)
+	defer func() { _ = tx.Rollback(b.ctx) }()
+	if _, err := tx.Exec(b.ctx, `SET LOCAL plan_cache_mode = force_generic_plan`); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := tx.Query(b.ctx, `EXPLAIN `+postgres.LastResolved, []string{"k"}, []string{"a"}, []*uuid.UUID{nil}, []string{"p"}, []string{"r"})
+	b.must(err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	b.must(err)
+	text := strings.Join(plan, "\n")
+	if strings.Contains(text, "Seq Scan on findings") || !strings.Contains(text, "findings_of_thing") || !strings.Contains(text, "findings_ended_of_saga") {
+		t.Errorf("planned as\n%s", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"paysaga/providers"
 	"paysaga/reconcile"
+	settlement "paysaga/reconcile/statement"
 	"paysaga/saga"
 )
 
@@ -28,13 +29,13 @@ func aRun(mode reconcile.Mode) reconcile.Run {
 // runOf begins a reconciliation of a settlement file.
 func (b *bundle) runOf(digest byte) (run reconcile.Run, readTo int) {
 	b.t.Helper()
-	id, readTo, err := b.store.OpenStatement(b.ctx, "fake", "july.csv", [32]byte{digest})
+	kept, err := b.store.OpenStatement(b.ctx, "fake", "july.csv", [32]byte{digest})
 	b.must(err)
 	run = aRun(reconcile.ModePlan)
-	run.StatementID = id
+	run.StatementID = kept.ID
 	run, err = b.store.BeginRun(b.ctx, run, time.Minute)
 	b.must(err)
-	return run, readTo
+	return run, kept.ReadTo
 }
 
 // end gives a run's lease back.
@@ -166,5 +167,13 @@ func (b *bundle) readFinding(id uuid.UUID) reconcile.Kept {
 	if err != nil {
 		b.t.Fatalf("read finding: %v", err)
 	}
+	return kept
+}
+
+// close ends the reading of a run's file.
+func (b *bundle) close(run reconcile.Run, report settlement.Report) settlement.Report {
+	b.t.Helper()
+	kept, err := b.store.CloseStatement(b.ctx, run, report)
+	b.must(err)
 	return kept
 }

@@ -54,7 +54,7 @@ func TestPairOfAPayment(t *testing.T) {
 	if pair, err := b.store.ReadPair(b.ctx, reconcile.Place{AccountID: account, OrderID: order.Key}); err != nil || len(pair.Settled) > 0 {
 		t.Errorf("half a file is told as %+v (%v)", pair.Settled, err)
 	}
-	b.must(b.store.CloseStatement(b.ctx, run, settlement.Report{Provider: "fake"}))
+	b.close(run, settlement.Report{Provider: "fake"})
 
 	b.keepEvents(
 		providers.Notice{ID: "by_payment", About: providers.AboutCharge, Payment: "pay_1", At: noon},
@@ -347,8 +347,18 @@ func TestUnclaimed(t *testing.T) {
 	lines[2].Kind = settlement.LineChargeback
 	lines[3].Payment, lines[3].Reference, lines[3].Kind = "", "fee_1", settlement.LineFee
 	b.must(b.store.PutLines(b.ctx, run, "fake", lines))
-	// Found by earlier runs: one that is an order's by now, one that is still nobody's, one that no list is about.
-	b.judge(run, nil, ofNobody("pay_1"), ofNobody("pay_old"), ofNobody("file_1"))
+	b.close(run, settlement.Report{})
+	half, err := b.store.OpenStatement(b.ctx, "fake", "half.csv", [32]byte{2}) // of which a line is kept, and no run has gone on with it
+	b.must(err)
+	b.exec(`INSERT INTO settlement_lines (provider, file_id, id, number, kind, payment, gross, fee, net, currency, booked_at)
+		SELECT provider, $1, 'b_half', 2, kind, 'pay_8', gross, fee, net, currency, booked_at FROM settlement_lines WHERE id = 'b_2'`, half.ID)
+	// Found by earlier runs: one that is an order's by now, one that is still nobody's, one that is gone; and two that are about no payment.
+	ofAFile, ofMany := ofNobody("statement 1"), ofNobody("statement 1"+reconcile.ReferenceUntold)
+	ofAFile.Kind = reconcile.StatementMismatch
+	b.judge(run, nil, ofNobody("pay_1"), ofNobody("pay_old"), ofNobody("pay_gone"), ofAFile, ofMany)
+	if n, err := b.store.CountUnclaimed(b.ctx, "fake"); err != nil || n != 4 {
+		t.Errorf("counted %d, %v", n, err)
+	}
 	old := payment("pay_old", "")
 	b.tell(run, old)
 	b.exec(`UPDATE provider_transactions SET run_id = gen_random_uuid() WHERE reference = 'pay_old'`)
@@ -366,6 +376,9 @@ func TestUnclaimed(t *testing.T) {
 		for _, u := range page {
 			after = reconcile.Provided{Provider: u.Provider, Reference: u.Reference}
 			said := []string{u.Reference}
+			if u.Open {
+				said = append(said, "open")
+			}
 			for _, told := range u.There {
 				said = append(said, string(told.Kind)+":"+told.Reference)
 			}
@@ -376,7 +389,8 @@ func TestUnclaimed(t *testing.T) {
 		}
 	}
 	want := []string{
-		"dp_1 line:b_3", "pay_1", "pay_8 payment:pay_8 refund:re_8", "pay_9 payment:pay_9 line:b_2", "pay_old payment:pay_old",
+		"dp_1 line:b_3", "pay_1 open", "pay_8 payment:pay_8 refund:re_8", "pay_9 payment:pay_9 line:b_2", "pay_gone open",
+		"pay_old open payment:pay_old",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("left over (-want +got):\n%s", diff)

@@ -27,13 +27,14 @@ const (
 
 // runColumns are the columns of a run, in the order in which scanRun scans them.
 const runColumns = `
-	id, mode, providers, COALESCE(statement_id, 0), since, until, requested_by, state, stage, cursor, totals, reason, created_at, finished_at`
+	id, mode, providers, COALESCE(statement_id, 0), COALESCE((SELECT f.name FROM settlement_files f WHERE f.id = statement_id), ''),
+	since, until, requested_by, state, stage, cursor, totals, reason, created_at, finished_at`
 
 func scanRun(row pgx.CollectableRow) (reconcile.Run, error) {
 	var r reconcile.Run
 	var since, until, finished *time.Time
-	err := row.Scan(&r.ID, &r.Mode, &r.Providers, &r.StatementID, &since, &until, &r.RequestedBy, &r.State, &r.Stage, &r.Cursor, &r.Totals,
-		&r.Reason, &r.CreatedAt, &finished)
+	err := row.Scan(&r.ID, &r.Mode, &r.Providers, &r.StatementID, &r.File, &since, &until, &r.RequestedBy, &r.State, &r.Stage, &r.Cursor,
+		&r.Totals, &r.Reason, &r.CreatedAt, &finished)
 	if err != nil {
 		return reconcile.Run{}, fmt.Errorf("scan run: %w", err)
 	}

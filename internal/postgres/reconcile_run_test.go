@@ -117,10 +117,10 @@ func TestAnotherRunDoesNotGoOn(t *testing.T) {
 
 func (b *bundle) statementRun() reconcile.Run {
 	b.t.Helper()
-	id, _, err := b.store.OpenStatement(b.ctx, "fake", "july.csv", [32]byte{1})
+	kept, err := b.store.OpenStatement(b.ctx, "fake", "july.csv", [32]byte{1})
 	b.must(err)
 	run := aRun(reconcile.ModePlan)
-	run.StatementID = id
+	run.StatementID = kept.ID
 	return run
 }
 
@@ -143,9 +143,10 @@ func TestWritesOfARunThatHasLostItsLease(t *testing.T) {
 		"transactions": func() error {
 			return b.store.PutTransactions(b.ctx, stale, "fake", noon, []providers.Transaction{payment("p", "")})
 		},
-		"notices":      func() error { _, err := b.store.PutNotices(b.ctx, stale, "fake", reconcile.Coverage{}); return err },
-		"lines":        func() error { return b.store.PutLines(b.ctx, stale, "fake", []settlement.Line{line(2, "b_1")}) },
-		"a file's end": func() error { return b.store.CloseStatement(b.ctx, stale, settlement.Report{}) },
+		"notices":            func() error { _, err := b.store.PutNotices(b.ctx, stale, "fake", reconcile.Coverage{}); return err },
+		"lines":              func() error { return b.store.PutLines(b.ctx, stale, "fake", []settlement.Line{line(2, "b_1")}) },
+		"a file's beginning": func() error { return b.store.RestartStatement(b.ctx, stale, "Europe/Vienna") },
+		"a file's end":       func() error { _, err := b.store.CloseStatement(b.ctx, stale, settlement.Report{}); return err },
 		"findings": func() error {
 			_, err := b.store.PutFindings(b.ctx, stale, reconcile.Judged{Found: []reconcile.Finding{ofNobody("p")}})
 			return err

@@ -68,8 +68,10 @@ const theirLines = `
 			JOIN settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
 		UNION SELECT place, file_id, ` + lineOfColumns + ` FROM known
 			JOIN settlement_lines ON provider = of_provider AND reference = of_reference AND reference <> '')
-	SELECT place, ` + lineOfColumns + ` FROM everything -- half a file tells half of it: a charge without what was taken off it again
-	WHERE file_id IN (SELECT f.id FROM settlement_files f WHERE f.state = 'read') ORDER BY booked_at, id`
+	SELECT place, ` + lineOfColumns + ` FROM everything WHERE ` + ofAReadFile + ` ORDER BY booked_at, id`
+
+// ofAReadFile are the lines that count. Half a file tells half of it: a charge without what was taken off it again.
+const ofAReadFile = `file_id IN (SELECT read.id FROM settlement_files read WHERE read.state = 'read')`
 
 const theirEvents = `
 	WITH own AS (SELECT o.place, o.key, o.account_id FROM unnest($1::int[], $2::uuid[], $6::text[]) AS o (place, key, account_id)),
@@ -170,9 +172,9 @@ const aboutIt = `
 	UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM provider_transactions t
 		WHERE t.provider = u.provider AND t.reference = u.reference
 	UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM settlement_lines l
-		WHERE l.provider = u.provider AND l.payment = u.reference AND l.payment <> ''
+		WHERE l.provider = u.provider AND l.payment = u.reference AND l.payment <> '' AND ` + ofAReadFile + `
 	UNION ALL SELECT provider, payment, reference, named_saga, sub_key FROM settlement_lines l
-		WHERE l.provider = u.provider AND l.reference = u.reference AND l.reference <> ''`
+		WHERE l.provider = u.provider AND l.reference = u.reference AND l.reference <> '' AND ` + ofAReadFile
 
 // fillUnclaimed writes down what is left over at the providers, as fillScope does the payments. The conditions are one by one, so that each
 // can be a join of whole tables: of what a run was told, most is claimed by the first.
@@ -204,9 +206,9 @@ func (s *Store) fillUnclaimed(ctx context.Context, run uuid.UUID, ofProviders []
 	batch.Queue(`
 		INSERT INTO reconciliation_unclaimed (provider, reference, claimed)
 		SELECT DISTINCT u.provider, u.reference, EXISTS (SELECT FROM (`+aboutIt+`) AS f WHERE `+claimed("f")+`)
-		FROM findings u
-		WHERE u.saga_key IS NULL AND u.resolved_at IS NULL AND u.source = 'reconciliation' AND u.provider = ANY ($1)
-			AND EXISTS (`+aboutIt+`)
+		FROM findings u -- also what is told no more: then it is gone
+		WHERE u.kind = '`+string(reconcile.MissingLocally)+`' AND u.saga_key IS NULL AND u.resolved_at IS NULL
+			AND u.source = 'reconciliation' AND u.provider = ANY ($1) AND u.reference NOT LIKE '%`+reconcile.ReferenceUntold+`'
 		ON CONFLICT DO NOTHING`, ofProviders)
 	if err := s.sendFill(ctx, batch, `unclaimed_of`, run); err != nil {
 		return fmt.Errorf("find what is left over: %w", err)
@@ -222,7 +224,10 @@ func (s *Store) NextUnclaimed(
 		return nil, err
 	}
 	rows, err := s.pool.Query(ctx, `
-		SELECT provider, reference, claimed FROM reconciliation_unclaimed WHERE (provider, reference) > ($1, $2)
+		SELECT provider, reference, claimed, EXISTS (
+			SELECT FROM findings f WHERE f.kind = '`+string(reconcile.MissingLocally)+`' AND f.provider = u.provider AND f.reference = u.reference
+				AND f.saga_key IS NULL AND f.resolved_at IS NULL)
+		FROM reconciliation_unclaimed u WHERE (provider, reference) > ($1, $2)
 		ORDER BY provider, reference LIMIT $3`, after.Provider, after.Reference, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read what is left over: %w", mapError(err))
@@ -232,7 +237,7 @@ func (s *Store) NextUnclaimed(
 	var ofProviders, references []string
 	var u reconcile.Unclaimed
 	var isClaimed bool
-	_, err = pgx.ForEachRow(rows, []any{&u.Provider, &u.Reference, &isClaimed}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&u.Provider, &u.Reference, &isClaimed, &u.Open}, func() error {
 		if !isClaimed {
 			places, ofProviders, references = append(places, len(unclaimed)), append(ofProviders, u.Provider), append(references, u.Reference)
 		}
@@ -243,6 +248,17 @@ func (s *Store) NextUnclaimed(
 		return nil, fmt.Errorf("read what is left over: %w", mapError(err))
 	}
 	return unclaimed, s.readUnclaimed(ctx, unclaimed, places, ofProviders, references)
+}
+
+// CountUnclaimed counts the open findings about what no order knows.
+func (s *Store) CountUnclaimed(ctx context.Context, provider string) (open int64, err error) {
+	err = s.pool.QueryRow(ctx, `
+		SELECT count(*) FROM findings WHERE kind = $1 AND provider = $2 AND saga_key IS NULL AND resolved_at IS NULL`,
+		reconcile.MissingLocally, provider).Scan(&open)
+	if err != nil {
+		return 0, fmt.Errorf("count what no order knows: %w", mapError(err))
+	}
+	return open, nil
 }
 
 // readUnclaimed adds what is told of things that are left over.
@@ -268,10 +284,10 @@ func (s *Store) readUnclaimed(ctx context.Context, unclaimed []reconcile.Unclaim
 	})
 	batch.Queue(`
 		SELECT place, `+lineOfColumns+` FROM (
-			SELECT place, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
-			UNION SELECT place, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND reference = of_reference AND reference <> ''
-		) AS line
-		ORDER BY booked_at, id`, places, ofProviders, references,
+			SELECT place, file_id, `+lineOfColumns+of+`settlement_lines ON provider = of_provider AND payment = of_reference AND payment <> ''
+			UNION SELECT place, file_id, `+lineOfColumns+of+`settlement_lines
+				ON provider = of_provider AND reference = of_reference AND reference <> '') AS line
+		WHERE `+ofAReadFile+` ORDER BY booked_at, id`, places, ofProviders, references,
 	).Query(func(rows pgx.Rows) error {
 		var place int
 		var line reconcile.Settlement

@@ -168,6 +168,9 @@ func mapError(err error) error {
 	if known != nil {
 		return known
 	}
+	if pg.ConstraintName == "" {
+		return fmt.Errorf("database: %s (%s)", pg.Message, pg.Code)
+	}
 	return fmt.Errorf("database: %s (%s, constraint %q)", pg.Message, pg.Code, pg.ConstraintName)
 }
 

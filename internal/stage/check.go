@@ -20,6 +20,9 @@ func (f *Flow) CheckEnd() {
 	f.CheckReplays()
 	f.checkIdentifiers()
 	f.checkAudit()
+	for _, broken := range f.witness.seen() {
+		f.Error(broken)
+	}
 	if !f.Begun() {
 		if len(f.Sandbox.Ledger()) > 0 {
 			f.Error("charges without an order")
@@ -32,6 +35,7 @@ func (f *Flow) CheckEnd() {
 	all := f.atProviders(reviewed)
 	if !reviewed {
 		f.checkOrder(s, all)
+		f.checkOpen(s)
 		f.checkRefunds(s, refunds, all)
 		if open := f.Count(`SELECT count(*) FROM webhook_events WHERE status NOT IN ('applied', 'unmatched')`); open > 0 {
 			f.Errorf("%d events were not applied", open)

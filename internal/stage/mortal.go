@@ -85,6 +85,7 @@ func (m *mortal) record(change saga.Change, do func() (saga.Saga, error)) func()
 		written, err := do()
 		if err == nil {
 			m.stage.history.add(Written{Saga: change.After.Key, From: change.From, To: change.After.State, At: m.stage.Now(), Event: change.Event})
+			m.stage.wrote(written)
 		}
 		return written, err
 	}

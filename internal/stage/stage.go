@@ -61,6 +61,7 @@ type Stage struct {
 	clock   *clock
 	tamper  *tamper
 	history *history
+	witness *witness
 	steady  *atomic.Bool     // pauses are not drawn, but as long as they may be; those for which a request waits are none
 	stock   map[string]int64 // what was put there, by SKU
 	audited int64            // the last line of the audit log, which nobody empties, of before this play
@@ -73,7 +74,8 @@ type clock struct{ ahead, database atomic.Int64 }
 func New(r Reporter, options Options) *Stage {
 	r.Helper()
 	s := &Stage{
-		Reporter: r, book: options.Book, logger: options.Logger, clock: &clock{}, tamper: &tamper{}, history: &history{}, steady: &atomic.Bool{},
+		Reporter: r, book: options.Book, logger: options.Logger, clock: &clock{}, tamper: &tamper{}, history: &history{}, witness: &witness{},
+		steady: &atomic.Bool{},
 	}
 	if s.book == nil {
 		s.book = noBook{}
@@ -123,6 +125,7 @@ func (s *Stage) Fresh(r Reporter) *Stage {
 	next.tamper.clear()
 	next.mail.empty()
 	next.history.clear()
+	next.witness.clear()
 	next.setDatabaseClock()
 	next.stock = map[string]int64{Cup: CupsOnHand}
 	next.Clear()

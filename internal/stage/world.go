@@ -73,7 +73,7 @@ func (w *World) Script(lines []fixture.Line) {
 		times := max(1, int(line.Times))
 		if line.Fault != "" {
 			w.Must(w.Sandbox.AddFault(sandbox.Fault{
-				Call: sandbox.CallType(line.Call), Kind: sandbox.FaultKind(line.Fault), Times: times, DelayMS: 1,
+				Provider: string(line.Provider), Call: sandbox.CallType(line.Call), Kind: sandbox.FaultKind(line.Fault), Times: times, DelayMS: 1,
 			}))
 			continue
 		}
@@ -86,7 +86,14 @@ func (w *World) Script(lines []fixture.Line) {
 		if told.Kind == providers.Declined {
 			told.Decline = &providers.Decline{Code: told.Code}
 		}
-		w.Tell(Lie{Call: saga.Call(line.Call), Outcome: told, Unsent: line.Answer.Unsent, Times: times, Skip: int(line.After)})
+		lie := Lie{
+			Call: saga.Call(line.Call), Provider: string(line.Provider), Outcome: told, Unsent: line.Answer.Unsent, Times: times,
+			Skip: int(line.After),
+		}
+		if line.For > 0 {
+			lie.Until = w.Now().Add(time.Duration(line.For))
+		}
+		w.Tell(lie)
 	}
 }
 
@@ -191,6 +198,38 @@ func (w *World) Webhooks(what fixture.Webhooks) {
 
 // PassAtProvider lets time pass at the provider only.
 func (w *World) PassAtProvider(by time.Duration) { w.PassAtProviders(by) }
+
+// mostWork bounds the rounds of Work. A provider that is away for a day is asked every few minutes.
+const mostWork = 3000
+
+// Work lets time pass while webhooks come and what is due is driven.
+func (w *World) Work(by time.Duration) {
+	until := w.Now().Add(by)
+	for range mostWork {
+		for _, one := range w.Letters() {
+			if one.Copies == 0 && !one.Lost {
+				w.Stage.Bring(one)
+			}
+		}
+		w.revive()
+		w.Server.Apply()
+		w.revive()
+		w.Server.Recover()
+		w.revive()
+		w.notice()
+		left := until.Sub(w.Now())
+		switch due, open := w.nextDue(); {
+		case w.undelivered():
+		case left <= 0:
+			return
+		case open:
+			w.Pass(min(left, max(due, firstStep)))
+		default:
+			w.Pass(left)
+		}
+	}
+	w.Fatalf("there is work without an end: %s", w.Report())
+}
 
 // Recover lets time pass until something is due, and drives it.
 func (w *World) Recover() {

@@ -293,7 +293,7 @@ func (f *adyenFile) time(read row, from, zone column) (time.Time, error) {
 		place = found
 	}
 	if place == nil {
-		return time.Time{}, zone.fail(errUnwritten)
+		return time.Time{}, zone.fail(errUnzoned)
 	}
 	at, err := localTime(read.raw(from), place)
 	if err != nil {

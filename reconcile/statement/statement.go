@@ -70,6 +70,14 @@ type Fault struct {
 	Reason string // a sentence; never repeats personal data
 }
 
+// Sentence is the reason, with the column that it is about.
+func (f Fault) Sentence() string {
+	if f.Column == "" {
+		return f.Reason
+	}
+	return f.Column + ": " + f.Reason
+}
+
 // Total is a sum of lines, in minor units.
 type Total struct{ Gross, Fee, Net int64 }
 

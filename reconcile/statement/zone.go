@@ -14,9 +14,10 @@ const (
 )
 
 var (
-	errNoTime = errors.New("is no time that can be read")
-	errNoZone = errors.New("is no time zone that is known")
-	errZones  = errors.New("means different time zones in different countries: the account's own must be told")
+	errNoTime  = errors.New("is no time that can be read")
+	errNoZone  = errors.New("is no time zone that is known")
+	errZones   = errors.New("means different time zones in different countries: tell the account's own with --zone")
+	errUnzoned = errors.New("is empty: tell the account's own time zone with --zone")
 )
 
 // offsets are the abbreviations of time zones, in minutes east of UTC. Each is taken at its word: CET is an hour ahead of UTC in July too,

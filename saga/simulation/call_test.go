@@ -118,6 +118,7 @@ func (w *world) arrive(c *call) {
 	if !w.resting && s.doom != nil && (s.doom.Call == "" || s.doom.Call == c.op) && !gone {
 		doom := *s.doom
 		w.seen.add("event", "crash "+string(doom.Fault))
+		w.met.dies(c, doom)
 		if doom.Fault == after {
 			w.carryOut(c)
 		}
@@ -125,6 +126,7 @@ func (w *world) arrive(c *call) {
 		return
 	}
 	if does != "" {
+		w.met.breaksAt(w, c, does)
 		w.seen.add("fault", string(does))
 		w.say("  fault: " + string(does))
 	}

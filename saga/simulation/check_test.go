@@ -211,6 +211,29 @@ func (c *checker) written(write write) {
 	if write.after.Kind == saga.KindOrder {
 		c.givesUp(write)
 	}
+	c.stock(write)
+}
+
+// stock checks after each write that what is reserved is what reservations hold, and is there (I6).
+func (c *checker) stock(write write) {
+	held, kept := int64(0), c.w.memory.stock[stockName{shop, sku}]
+	for _, rows := range c.w.memory.reservations {
+		for _, r := range rows {
+			if r.status == "held" {
+				held += r.quantity
+			}
+		}
+	}
+	if kept.Reserved != held || kept.Reserved > kept.OnHand {
+		c.failf("I6", "after a write to %s reservations hold %d pieces; of %d on hand %d are reserved", write.after.State, held, kept.OnHand, kept.Reserved)
+	}
+}
+
+// quiet checks that an error, which goes into a log and may go to a client, holds nothing that it must not (I10).
+func (c *checker) quiet(name string, err error) {
+	if err != nil && strings.Contains(err.Error(), secret) {
+		c.failf("I10", "%s ends with an error that holds a secret: %v", name, err)
+	}
 }
 
 // fenced checks that fencing numbers only grow, and that who writes holds the newest one (I9).
@@ -239,6 +262,9 @@ func (c *checker) givesUp(write write) {
 	for _, step := range write.after.Steps {
 		if step.Name != saga.StepCharge {
 			continue
+		}
+		if step.Status == saga.StepFailed && step.Outcome == providers.Unknown {
+			c.failf("I4", "charge %d of order %s is taken for failed, and its outcome is not known", step.Attempt, write.ref.Key)
 		}
 		anew := newest.Attempt > step.Attempt && newest.Status == saga.StepPending
 		if !anew && !over {

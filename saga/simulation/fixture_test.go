@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,8 +14,8 @@ import (
 	"paysaga/saga/simulation/bank"
 )
 
-// What a plan becomes as a fixture: one order at the real provider of its kind, and all that has a counterpart there. The expectation is
-// left empty, for "paysaga fixtures replay --update" to fill in.
+// What a run becomes as a fixture: one order at the real provider of its kind, and all that has a counterpart there. It expects nothing
+// but what every fixture must keep, the invariants: what a run breaks, a fixture of it breaks as well, and no longer once that is mended.
 
 // realProviders are those that the kinds of banks are made after.
 var realProviders = map[bank.Kind]fixture.ProviderName{bank.SelfPaying: "stripe", bank.Approving: "paypal", bank.Deferring: "adyen"}
@@ -22,13 +24,13 @@ var realProviders = map[bank.Kind]fixture.ProviderName{bank.SelfPaying: "stripe"
 var methods = map[fixture.ProviderName]map[bank.Way]string{
 	"stripe": {
 		bank.Pays: "pm_card_visa", bank.Asks: "pm_card_authenticationRequired", bank.Declines: "pm_card_chargeDeclinedInsufficientFunds",
-		bank.Moves: "pm_usBankAccount_processing",
+		bank.Moves: "pm_usBankAccount_processing", bank.Rejects: "pm_nonsense",
 	},
 	"adyen": {
-		bank.Pays: "stored_APPROVED", bank.Asks: "stored_REDIRECT", bank.Declines: "stored_NOT_ENOUGH_BALANCE", bank.Moves: "stored_PENDING",
+		bank.Pays: "stored_APPROVED", bank.Asks: "stored_REDIRECT", bank.Declines: "stored_NOT_ENOUGH_BALANCE", bank.Moves: "stored_PENDING", bank.Rejects: "stored_NONSENSE",
 	},
 	"paypal": {
-		bank.Pays: "vault_COMPLETED", bank.Asks: "wallet", bank.Declines: "vault_INSTRUMENT_DECLINED", bank.Moves: "vault_PENDING",
+		bank.Pays: "vault_COMPLETED", bank.Asks: "wallet", bank.Declines: "vault_INSTRUMENT_DECLINED", bank.Moves: "vault_PENDING", bank.Rejects: "vault_NONSENSE",
 	},
 }
 
@@ -38,19 +40,20 @@ const backAt = "https://shop.example/back"
 type sketch struct {
 	plan   plan
 	order  int
+	met    met
 	made   fixture.Fixture
 	lost   []string // what has no counterpart
 	placed bool
 }
 
-// asFixture writes a plan as a fixture. Of several orders it takes the one about which most is told.
-func (p plan) asFixture(broken string) (string, error) {
-	s := sketch{plan: p, order: p.mainOrder()}
+// asFixture writes a plan as a fixture, with what a run of it met. Of several orders it takes the one about which most is told.
+func (p plan) asFixture(broken string, met met) (string, error) {
+	s := sketch{plan: p, order: p.mainOrder(), met: met}
 	o := p.Orders[s.order]
 	provider := realProviders[o.Provider]
 	s.made = fixture.Fixture{
 		Version: fixture.Version, Description: fmt.Sprintf("From the simulation, seed %d: %s", p.Seed, broken), SeveralCaptures: true,
-		Stock: map[string]int64{sku: p.Stock},
+		Workers: true, Stock: map[string]int64{sku: p.Stock},
 		Order: fixture.Order{
 			Currency: "USD", Amount: o.amount(), Items: []fixture.Item{{SKU: sku, Quantity: o.Quantity, UnitAmount: unitAmount}},
 			Payment: fixture.Payment{
@@ -59,10 +62,14 @@ func (p plan) asFixture(broken string) (string, error) {
 			},
 		},
 	}
+	s.made.Provider = s.lines()
 	for _, e := range p.Events {
 		s.add(e)
 	}
-	yaml, err := fixture.ToYAML(s.made)
+	s.banks()
+	s.happen(p.Span, fixture.Happening{Mend: &fixture.Mend{}})
+	slices.SortStableFunc(s.made.Happenings, func(a, b fixture.Happening) int { return cmp.Compare(a.At, b.At) })
+	yaml, err := fixture.ToYAML(&s.made)
 	if err != nil {
 		return "", fmt.Errorf("write a plan as a fixture: %w", err)
 	}
@@ -98,30 +105,56 @@ func (s *sketch) method(provider fixture.ProviderName, way bank.Way) string {
 	return methods[provider][bank.Pays]
 }
 
-func (s *sketch) happen(e event, h fixture.Happening) {
-	h.At = fixture.Duration(time.Duration(e.At).Round(time.Second))
+func (s *sketch) happen(at span, h fixture.Happening) {
+	h.At = fixture.Duration(time.Duration(at).Round(time.Millisecond))
 	s.made.Happenings = append(s.made.Happenings, h)
 }
 
 func (s *sketch) add(e event) {
-	if e.Order != s.order && e.ofOrder() {
-		return
+	if e.Order != s.order && e.ofOrder() || e.What == bankDecides || e.hitsProvider() {
+		return // another order's, or told by what the banks did, or by a line
 	}
 	of := s.repeated(e)
 	h, found := s.request(of)
 	if !found {
 		h, found = s.other(e)
 	}
-	line, differs := lineOf(e)
-	switch {
-	case differs:
-		s.made.Provider = append(s.made.Provider, line)
-	case found && (s.placed || of.What == placeOrder || !of.ofOrder() && of.What != operatorActs):
-		s.placed = s.placed || of.What == placeOrder
-		s.happen(e, h)
-	default:
-		s.lost = append(s.lost, s.plan.words(e))
+	at := e.At
+	if e.What == callFails {
+		at = 0 // from the beginning on its calls are counted
 	}
+	if !found || !s.fits(of) {
+		s.lost = append(s.lost, s.plan.words(e))
+		return
+	}
+	s.placed = s.placed || of.What == placeOrder
+	s.happen(at, h)
+}
+
+// fits tells that there is what an event is about, as far as the events before it tell.
+func (s *sketch) fits(e event) bool {
+	return s.placed || e.What == placeOrder || !e.ofOrder() && e.What != operatorActs
+}
+
+// banks tells what the order's bank decided; about a payment that the run did not come to, it decides in the end.
+func (s *sketch) banks() {
+	acts := map[bool]fixture.BankAct{true: "settle", false: "fail"}
+	order := orderID(s.plan, s.order).String() + "_"
+	known := false
+	for _, one := range s.met.banks {
+		if strings.HasPrefix(string(one.key), order) {
+			known = true
+			s.happen(span(one.at), fixture.Happening{Bank: acts[one.good]})
+		}
+	}
+	if !known && slices.Contains(s.plan.Orders[s.order].Ways, bank.Moves) {
+		s.happen(s.plan.Span, fixture.Happening{Bank: "settle"})
+	}
+}
+
+// hitsProvider tells the faults of calls to a provider.
+func (e event) hitsProvider() bool {
+	return e.What == callFails && slices.Contains(providerCalls, e.Call)
 }
 
 // repeated is the request that a repeat is of; else the event itself.
@@ -174,71 +207,67 @@ func (s *sketch) other(e event) (h fixture.Happening, found bool) {
 	switch e.What {
 	case customerActs:
 		h.Customer = map[bool]fixture.CustomerAct{true: "approve", false: "refuse"}[e.Good]
-	case bankDecides:
-		h.Bank = map[bool]fixture.BankAct{true: "settle", false: "fail"}[e.Good]
 	case refundBounces:
 		h.Bank = "fail_refunds"
 	case operatorActs:
-		h.Operator = &fixture.Operator{Resolution: fixture.ResolutionName(e.Details)}
+		h.Operator = &fixture.Operator{Key: fmt.Sprintf("decision-%d", e.ID), Resolution: fixture.ResolutionName(e.Details)}
 		return h, e.Details != ""
+	case providerDown:
+		h.Provider = []fixture.Line{{
+			Call: "any", Provider: realProviders[e.Provider], Answer: answerOf(e.Fault),
+			For: fixture.Duration(time.Duration(e.For).Round(time.Millisecond)),
+		}}
+		return h, e.For > 0
 	case serverDies:
-		h.Crash = breakOf(e.Call, e.Fault)
-		return h, h.Crash != nil
-	case callFails:
-		h.Cut = breakOf(e.Call, map[bool]fault{true: after, false: before}[e.Fault == lostAfter || e.Fault == errorAfter])
-		return h, h.Cut != nil && !slices.Contains(providerCalls, e.Call)
+		h.Crash, found = s.broken(e)
+		return h, found
+	case callFails, databaseDown, partition:
+		h.Cut, found = s.broken(e)
+		return h, found
 	default:
 		return h, false
 	}
 	return h, true
 }
 
-// breakOf is a death, or a broken connection, at the next write; nil for one at what writes nothing.
-func breakOf(call string, when fault) *fixture.Break {
-	switch call {
-	case "", "apply", "begin", "ask":
-		return &fixture.Break{Write: 1, When: fixture.When(when)}
-	case "charge", "capture", "refund", "void", "continue": // right before it an intent is written, right after it an outcome
-		if when == before {
-			return &fixture.Break{Write: 1, When: "after"}
+// broken is where an event broke something, if the run came to that.
+func (s *sketch) broken(e event) (*fixture.Break, bool) {
+	one, found := s.met.breaks[e.ID]
+	return &one, found
+}
+
+// lines are the calls of which the plan says by their number how they end. Of one kind, they are counted from the one before.
+func (s *sketch) lines() (lines []fixture.Line) {
+	for _, call := range providerCalls {
+		told := map[int]event{}
+		for _, e := range s.plan.Events {
+			if _, twice := told[e.Nth]; e.hitsProvider() && e.Call == call && !twice {
+				told[e.Nth] = e
+			}
 		}
-		return &fixture.Break{Write: 2, When: "before"}
+		last := 0
+		for _, nth := range slices.Sorted(maps.Keys(told)) {
+			lines = append(lines, fixture.Line{Call: fixture.CallName(call), Answer: answerOf(told[nth].Fault), After: int64(nth - last - 1)})
+			last = nth
+		}
 	}
-	return nil
+	return lines
 }
 
-// lineOf is how a provider's answers differ.
-func lineOf(e event) (line fixture.Line, found bool) {
-	const whileItLasts = 50
-	switch {
-	case e.What == callFails && slices.Contains(providerCalls, e.Call):
-		line.Call = fixture.CallName(e.Call)
-	case e.What == providerDown:
-		line.Call, line.Times = "any", whileItLasts
-	default:
-		return line, false
-	}
-	wire := map[fault]fixture.FaultName{
-		lostBefore: "reset_before", lostAfter: "reset_after", errorBefore: "error_before", errorAfter: "error_after", busy: "rate_limited",
-		unreachable: "reset_before", finalBefore: "error_before", finalAfter: "error_saved", replayed: "error_saved",
-	}[e.Fault]
-	onlyAnswered := line.Call == "continue" || line.Call == "check_refund"
-	if wire != "" && !onlyAnswered {
-		line.Fault = wire
-		return line, true
-	}
-	outcome := e.Fault.outcome()
-	line.Answer = &fixture.Answer{Outcome: fixture.OutcomeName(outcome.Kind), Code: outcome.Code, Unsent: e.Fault != lostAfter && e.Fault != errorAfter}
-	line.After = int64(max(e.Nth-1, 0))
-	return line, true
+// answerOf is what an adapter makes of a fault.
+func answerOf(f fault) *fixture.Answer {
+	outcome := f.outcome()
+	carriedOut := f == lostAfter || f == errorAfter || f == finalAfter || f == replayed
+	return &fixture.Answer{Outcome: fixture.OutcomeName(outcome.Kind), Code: outcome.Code, Unsent: !carriedOut}
 }
 
-// Every plan becomes a fixture that can be read.
-func TestPlansBecomeFixtures(t *testing.T) {
+// Every run becomes a fixture that can be read.
+func TestRunsBecomeFixtures(t *testing.T) {
 	t.Parallel()
 	const seeds = 300
 	for seed := range uint64(seeds) {
-		text, err := newPlan(seed).asFixture("an invariant")
+		p := newPlan(seed)
+		text, err := p.asFixture("nothing is broken.", run(t, p, nil).met)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,17 +280,19 @@ func TestPlansBecomeFixtures(t *testing.T) {
 // writeFixture makes the plan of a run small, if it fails, and writes it as a fixture.
 func writeFixture(t *testing.T, p plan, file string) {
 	t.Helper()
+	o := run(t, p, nil)
 	broken := "nothing is broken."
-	if v := run(t, p, nil).violation; v != nil {
-		p = shrink(t, p, v.invariant)
-		broken = v.invariant + " was broken."
+	if o.violation != nil {
+		p = shrink(t, p, o.violation.invariant)
+		o = run(t, p, nil)
+		broken = o.violation.invariant + " was broken."
 	}
-	text, err := p.asFixture(broken)
+	text, err := p.asFixture(broken, o.met)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("wrote %s; now: paysaga fixtures replay --update %s\n", file, file)
+	fmt.Printf("wrote %s (%s); now: paysaga fixtures replay %s\n", file, broken, file)
 }

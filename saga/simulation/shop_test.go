@@ -177,6 +177,7 @@ func (w *world) settleTries() {
 	w.finished = nil
 	w.mutex.Unlock()
 	for _, r := range sorted(finished, func(r result) string { return r.name }) {
+		w.check.quiet(r.name, r.err)
 		switch {
 		case r.notice != nil:
 			w.delivered(r)
@@ -294,6 +295,7 @@ func (w *world) decide(e event) {
 		for _, p := range w.banks[kind].Payments() {
 			if w.check.isOf(p.Key, orderID(w.plan, e.Order)) && p.State == bank.Moving {
 				w.seen.add("event", "bank decides")
+				w.met.decides(w, p, e.Good)
 				w.banks[kind].Decide(p, e.Good)
 			}
 		}
@@ -318,6 +320,7 @@ func (w *world) bounce(e event) {
 // happen lets an event of the plan happen.
 func (w *world) happen(e event) {
 	w.say(fmt.Sprintf("%d: %s", e.ID, w.plan.words(e)))
+	w.met.since[e.ID] = w.met.writes
 	s := w.servers[max(e.Server, 1)-1]
 	switch e.What {
 	case placeOrder, askContinue, askAnother, askCapture, askCancel, askRefund:

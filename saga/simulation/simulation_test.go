@@ -23,7 +23,7 @@ var (
 	runsFlag    = flag.Int("runs", 0, "how many runs, of this seed and those after it")
 	planFlag    = flag.String("plan", "", "a file with a plan, which is run instead")
 	quickFlag   = flag.Bool("quick", false, "end at the first failure, and do not make it small")
-	fixtureFlag = flag.String("fixture", "", "a file to which the first run, made small if it fails, is written as a fixture")
+	fixtureFlag = flag.String("fixture", "", "a file to which the first run that fails, made small, or the plan, is written as a fixture")
 	traceFlag   = flag.Bool("trace", false, "tell all that happens in a plan, or in one run")
 )
 
@@ -41,8 +41,8 @@ const (
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	switch {
-	case *fixtureFlag != "" && *runsFlag > 0:
-		writeFixture(t, newPlan(*seedFlag), *fixtureFlag)
+	case *planFlag != "" && *fixtureFlag != "":
+		writeFixture(t, readPlan(t, *planFlag), *fixtureFlag)
 	case *planFlag != "":
 		runFile(t, *planFlag)
 	case *runsFlag > 0:
@@ -53,6 +53,10 @@ func TestInvariants(t *testing.T) {
 		fmt.Printf("simulating %d runs from seed %d\n", *runsFlag, seed)
 		b := newBatch(t, seed, *runsFlag)
 		b.progress = true
+		if *fixtureFlag != "" {
+			b.writeFixture(*fixtureFlag)
+			return
+		}
 		b.run()
 		fmt.Printf("%s\n%d runs in %s, %d runs a second\n", b.seen, b.done.Load(), b.took.Round(time.Millisecond), b.rate())
 	default:
@@ -85,9 +89,29 @@ func newBatch(t *testing.T, seed uint64, runs int) *batch {
 
 func (b *batch) rate() int64 { return int64(float64(b.done.Load()) / b.took.Seconds()) }
 
+// writeFixture writes the first run that fails.
+func (b *batch) writeFixture(file string) {
+	b.t.Helper()
+	b.runAll()
+	if len(b.failed) == 0 {
+		b.t.Fatalf("%s is not written: none of %d runs from seed %d fails. PLAN= writes a plan as it is.", file, b.done.Load(), b.seed)
+	}
+	writeFixture(b.t, newPlan(b.failed[0]), file)
+}
+
 // run does all runs. The failures that are told are those of the lowest seeds.
 func (b *batch) run() {
 	b.t.Helper()
+	b.runAll()
+	if *quickFlag && len(b.failed) > 0 {
+		b.t.Fatalf("%s; once more: make simulate SEED=%d RUNS=1", run(b.t, newPlan(b.failed[0]), nil).violation.invariant, b.failed[0])
+	}
+	for _, seed := range b.failed[:min(len(b.failed), mostFailures)] {
+		b.t.Error(report(b.t, newPlan(seed)))
+	}
+}
+
+func (b *batch) runAll() {
 	begun := time.Now()
 	if b.progress {
 		stop := make(chan struct{})
@@ -101,12 +125,6 @@ func (b *batch) run() {
 	workers.Wait()
 	b.took = time.Since(begun)
 	slices.Sort(b.failed)
-	if *quickFlag && len(b.failed) > 0 {
-		b.t.Fatalf("%s; once more: make simulate SEED=%d RUNS=1", run(b.t, newPlan(b.failed[0]), nil).violation.invariant, b.failed[0])
-	}
-	for _, seed := range b.failed[:min(len(b.failed), mostFailures)] {
-		b.t.Error(report(b.t, newPlan(seed)))
-	}
 }
 
 func (b *batch) work() {
@@ -166,6 +184,7 @@ func report(t *testing.T, p plan) string {
 	} else {
 		fmt.Fprintf(&text, "once more, from these: make simulate PLAN=%s\n", file)
 	}
+	fmt.Fprintf(&text, "as a fixture: make simulate SEED=%d RUNS=1 FIXTURE=saga/fixture/testdata/found-%d.yaml\n", p.Seed, p.Seed)
 	const most = 120
 	fmt.Fprintf(&text, "how it came to that:\n  %s", strings.Join(trace[max(0, len(trace)-most):], "\n  "))
 	return text.String()
@@ -188,16 +207,21 @@ func keep(p plan) (string, error) {
 	return file, os.WriteFile(file, []byte(p.String()+"\n"), 0o600)
 }
 
-func runFile(t *testing.T, file string) {
+func readPlan(t *testing.T, file string) (p plan) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p plan
 	if err := json.Unmarshal(text, &p); err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func runFile(t *testing.T, file string) {
+	t.Helper()
+	p := readPlan(t, file)
 	var tell func(string)
 	if *traceFlag {
 		tell = func(line string) { fmt.Println(line) }

@@ -40,6 +40,7 @@ type world struct {
 	counts    map[string]int // calls by kind
 	identical map[string]int // calls with the same name
 	requests  []*request
+	met       met
 	notices   int
 	decisions int
 	reviews   int
@@ -67,6 +68,7 @@ func (v *violation) Error() string { return v.invariant + ": " + v.text }
 type outcome struct {
 	violation *violation
 	seen      *tally
+	met       met
 	digest    uint64
 	steps     int
 }
@@ -84,7 +86,7 @@ func run(t *testing.T, p plan, tell func(string)) (o outcome) {
 		w := newWorld(p, tell)
 		w.loop()
 		w.close()
-		o = outcome{w.check.violation, w.seen, w.digest, w.steps}
+		o = outcome{w.check.violation, w.seen, w.met, w.digest, w.steps}
 	})
 	return o
 }
@@ -92,13 +94,14 @@ func run(t *testing.T, p plan, tell func(string)) (o outcome) {
 func newWorld(p plan, tell func(string)) *world {
 	w := &world{
 		plan: p, begun: time.Now(), banks: map[bank.Kind]*bank.Bank{}, seen: newTally(), tell: tell, counts: map[string]int{},
-		identical: map[string]int{}, expires: map[string]bool{}, arrived: make(chan struct{}, 1), digest: p.Seed,
+		identical: map[string]int{}, expires: map[string]bool{}, arrived: make(chan struct{}, 1), digest: p.Seed, met: newMet(),
 	}
 	w.logger = slog.New(slog.NewTextHandler(&lockedLog{w: w}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.memory = newMemory(func() time.Time { return time.Now().Add(w.offset) })
 	w.check = newChecker(w)
 	w.memory.wrote = func(write write) {
 		w.dirty = true
+		w.met.wrote(write.op)
 		w.check.written(write)
 	}
 	w.memory.stock[stockName{shop, sku}] = &saga.Stock{SKU: sku, OnHand: p.Stock}
@@ -306,6 +309,7 @@ func (w *world) decideLater(kind bank.Kind, p *bank.Payment, longest time.Durati
 			return
 		}
 		w.say(fmt.Sprintf("the bank decides about %s: %t", p.Reference, good))
+		w.met.decides(w, p, good)
 		w.banks[kind].Decide(p, good)
 	})
 }

@@ -112,9 +112,16 @@ func (h hunt) all(ctx context.Context, chosen []mutant) error {
 			return err
 		}
 		verdict := "noticed by: " + by
-		if by == "" {
+		switch {
+		case by == "":
 			survived = append(survived, m.name)
 			verdict = "SURVIVED " + strings.Join(m.noticed, ", ")
+		case slices.Contains(shown(), m.name):
+			red, err := h.show(ctx, m)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			verdict += fmt.Sprintf("; shown by %d of %d fixtures", red, len(shownFrom))
 		}
 		fmt.Printf("%2d/%d  %-34s %5.1fs  %s\n", i+1, len(chosen), m.name, time.Since(begun).Seconds(), verdict)
 	}
@@ -125,8 +132,37 @@ func (h hunt) all(ctx context.Context, chosen []mutant) error {
 	return nil
 }
 
-// notice runs a mutant's tests until one fails, and tells which that was; none: it survived.
-func (h hunt) notice(ctx context.Context, m mutant) (string, error) {
+// shownFrom are the seeds from which the simulation looks for failures to show. Most of the fixtures must show theirs.
+var shownFrom = []int{1, 500, 1000}
+
+// show has failures that the simulation finds written as fixtures, and plays them with the mutant and without it. It counts the red ones.
+func (h hunt) show(ctx context.Context, m mutant) (red int, err error) {
+	overlay, err := h.overlay(m)
+	if err != nil {
+		return 0, err
+	}
+	folder, err := os.MkdirTemp(h.scratch, "fixtures")
+	if err != nil {
+		return 0, fmt.Errorf("make a folder: %w", err)
+	}
+	for _, seed := range shownFrom {
+		file := filepath.Join(folder, fmt.Sprintf("found-%d.yaml", seed))
+		if output, err := h.command(ctx, overlay, fmt.Sprintf(sketch, seed, file)); err != nil {
+			return 0, fmt.Errorf("no fixture from seed %d: %w\n%s", seed, err, tail(output))
+		}
+	}
+	if output, err := h.command(ctx, "", fmt.Sprintf(replay, folder)); err != nil {
+		return 0, fmt.Errorf("its fixtures are not green without it: %w\n%s", err, output)
+	}
+	output, err := h.command(ctx, overlay, fmt.Sprintf(replay, folder))
+	if red = strings.Count(output, "✗"); err == nil || 2*red <= len(shownFrom) {
+		return 0, fmt.Errorf("its fixtures are not red with it:\n%s", output)
+	}
+	return red, nil
+}
+
+// overlay mutates a file, and names the list that puts it in place of the one in the tree.
+func (h hunt) overlay(m mutant) (string, error) {
 	text, err := m.mutate(h.root)
 	if err != nil {
 		return "", err
@@ -139,6 +175,15 @@ func (h hunt) notice(ctx context.Context, m mutant) (string, error) {
 	content := fmt.Sprintf(`{"Replace":{%q:%q}}`, filepath.Join(h.root, m.file), mutated)
 	if err := os.WriteFile(overlay, []byte(content), 0o600); err != nil {
 		return "", fmt.Errorf("write the overlay: %w", err)
+	}
+	return overlay, nil
+}
+
+// notice runs a mutant's tests until one fails, and tells which that was; none: it survived.
+func (h hunt) notice(ctx context.Context, m mutant) (string, error) {
+	overlay, err := h.overlay(m)
+	if err != nil {
+		return "", err
 	}
 	for _, command := range m.noticed {
 		output, err := h.command(ctx, overlay, command)
