@@ -167,18 +167,23 @@ func TestBookedEnds(t *testing.T) {
 			if test.about == "" {
 				return
 			}
-			if f.Notice == nil || f.Notice.About != test.about {
-				t.Fatalf("the notice is %+v", f.Notice)
-			}
-			if diff := cmp.Diff(test.outcome, *f.Notice.Outcome); diff != "" {
-				t.Errorf("the outcome (-want +got):\n%s", diff)
-			}
+			wantNotice(t, f.Notice, test.about, test.outcome)
 			view := view
 			view.Now = f.Notice.At.Add(time.Minute) // its notice can be on its way
 			if found := Match(test.pair, view).Found; len(found) > 0 {
 				t.Errorf("as soon as it is booked: %+v", found)
 			}
 		})
+	}
+}
+
+func wantNotice(t *testing.T, notice *providers.Notice, about providers.About, outcome providers.Outcome) {
+	t.Helper()
+	if notice == nil || notice.About != about {
+		t.Fatalf("the notice is %+v", notice)
+	}
+	if diff := cmp.Diff(outcome, *notice.Outcome); diff != "" {
+		t.Errorf("the outcome (-want +got):\n%s", diff)
 	}
 }
 

@@ -342,7 +342,7 @@ func TestFilterFindings(t *testing.T) {
 		"an account's":  {reconcile.FindingFilter{AccountID: account}, 2},
 		"another's":     {reconcile.FindingFilter{AccountID: "shop2"}, 0},
 		"of a kind":     {reconcile.FindingFilter{Kind: reconcile.MissingLocally}, 1},
-		"severe":        {reconcile.FindingFilter{Severity: reconcile.Critical}, 1},
+		"severe":        {reconcile.FindingFilter{Severity: reconcile.Critical}, 2},
 		"at a provider": {reconcile.FindingFilter{Provider: "fake"}, 3},
 		"resolved":      {reconcile.FindingFilter{State: reconcile.FindingResolved}, 0},
 		"open":          {reconcile.FindingFilter{State: reconcile.FindingOpen}, 3},
@@ -365,7 +365,7 @@ func TestFilterFindings(t *testing.T) {
 		}
 	}
 	figures, err := b.store.ReadFindingFigures(b.ctx)
-	if err != nil || len(figures.Open) != 3 || figures.Oldest <= 0 || figures.AtStake["EUR"] != 300 || len(figures.Compared) != 0 {
+	if err != nil || len(figures.Open) != 2 || figures.Oldest <= 0 || figures.AtStake["EUR"] != 1500 || len(figures.Compared) != 0 {
 		t.Errorf("figures %+v, %v", figures, err)
 	}
 }
