@@ -224,17 +224,18 @@ func settledGroup(line Settlement) *group {
 	return g
 }
 
-// customers is what the customer paid or got back, in the currency in which he did. A charge can be negative: what was authorized and not
-// captured, after a charge over all of it.
+// customers is what the customer paid or got back. Of a line that does not tell, nothing but its net is looked at: see telling.
 func (s Settlement) customers() providers.Money {
-	money := providers.Money{Amount: abs(s.Gross), Currency: s.Currency}
-	if s.Original != (providers.Money{}) {
-		money = s.Original
-	}
-	if s.Kind == statement.LineCharge && s.Gross < 0 {
-		money.Amount = -money.Amount
-	}
+	money, _ := s.Customer(s.Provider, s.Currency)
 	return money
+}
+
+// telling are the lines that tell what became of a customer's money, and by which call. What does not is no evidence of anything.
+func telling(pair Pair) []Settlement {
+	return slices.DeleteFunc(slices.Clone(pair.Settled), func(line Settlement) bool {
+		_, tells := line.Customer(line.Provider, pair.Payment.Money.Currency)
+		return (line.Kind == statement.LineCharge || line.Kind == statement.LineRefund) && !tells || !line.Names()
+	})
 }
 
 // settledRefunds are the refunds that only settlement files tell of. One that was booked back came to nothing.
@@ -256,7 +257,7 @@ func settledRefunds(pair Pair) []Told {
 		refunds = append(refunds, Told{Provider: line.Provider, ToldAt: line.BookedAt, Transaction: providers.Transaction{
 			Kind: providers.TransactionRefund, Reference: line.Reference, Payment: line.Payment, Key: line.Key, Status: providers.Succeeded,
 			Money: line.customers(), Refunded: -1, At: line.BookedAt,
-		}})
+		}, Booked: true})
 	}
 	for i, gross := range booked {
 		if gross >= 0 {

@@ -34,7 +34,11 @@ func Match(pair Pair, view View) Judgement {
 }
 
 func newMatcher(pair Pair, view View) *matcher {
-	return &matcher{View: view, pair: pair, payment: pair.Payment, there: groups(pair), told: toldRefunds(pair), left: map[uuid.UUID][]Kind{}}
+	lines := pair.Settled
+	pair.Settled = telling(pair)
+	return &matcher{
+		View: view, pair: pair, lines: lines, payment: pair.Payment, there: groups(pair), told: toldRefunds(pair), left: map[uuid.UUID][]Kind{},
+	}
 }
 
 // matcher is the working state of one Match.
@@ -42,6 +46,7 @@ type matcher struct {
 	View
 
 	pair    Pair
+	lines   []Settlement // also those that do not tell what became of the customer's money
 	payment Payment
 	there   []*group
 	told    []Told // the refunds

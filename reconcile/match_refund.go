@@ -26,9 +26,15 @@ func (m *matcher) unaskedRefunds() verdict {
 	return judged
 }
 
-// isToldOf tells that the provider tells of a refund of ours.
+// isToldOf tells that the provider tells of a refund of ours. Its list counts before a settlement file.
 func (m *matcher) isToldOf(i int) bool {
-	return slices.ContainsFunc(m.told, func(told Told) bool { return m.refundOf(told) == i })
+	return slices.ContainsFunc(m.told, func(told Told) bool { return m.refundOf(told) == i && !m.isUnlisted(told) })
+}
+
+// isUnlisted tells that a refund is in a settlement file, and not in the list that has everything since the order was charged.
+func (m *matcher) isUnlisted(told Told) bool {
+	coverage, charge := m.Coverage[told.Provider], m.newest()
+	return told.Booked && charge != nil && m.covered(coverage, charge.StartedAt) && m.covered(coverage, told.At)
 }
 
 // refundOf is the refund of ours that a provider's is: by the key that we sent, else by the provider's id.
@@ -57,6 +63,11 @@ func (m *matcher) unasked(g *group, told Told) {
 		Detail: "The provider gave money back that nobody here asked for.",
 	})
 	finding.Reference, finding.There.References = told.Reference, []string{told.Reference}
+	if m.isUnlisted(told) {
+		finding.Detail = "A settlement file tells of money that was given back and that nobody here asked for, and the provider's list has none."
+		m.add(finding)
+		return
+	}
 	fits := told.Money.Currency == p.Money.Currency && plus(p.Refunded+p.Refunding, told.Money.Amount) <= p.Captured
 	if p.State == saga.Completed && !isOurRefund(told.Key) && fits && told.Reference != "" && !m.refundIsOpen() {
 		finding.Repair = RepairRecordRefund

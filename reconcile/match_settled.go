@@ -12,7 +12,7 @@ import (
 // settledLines holds each line of the settlement files against itself, and against what the provider had told.
 func (m *matcher) settledLines() verdict {
 	var disputed int64
-	for _, line := range m.pair.Settled {
+	for _, line := range m.lines {
 		switch line.Kind {
 		case statement.LineCharge, statement.LineRefund:
 		case statement.LineChargeback:

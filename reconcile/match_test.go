@@ -125,6 +125,12 @@ func TestNothingToFind(t *testing.T) {
 	foreign := paid()
 	foreign.Settled = []Settlement{settledLine(statement.LineCharge, 1300, 40)}
 	foreign.Settled[0].Currency, foreign.Settled[0].Original = "USD", euros(1200)
+	unfaced := paid() // Stripe's report without the columns of what the customer paid
+	unfaced.Settled = []Settlement{settledLine(statement.LineCharge, 1300, 40)}
+	unfaced.Settled[0].Currency = "USD"
+	unnamed := refunded() // and without those that name a refund
+	unnamed.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 35), settledLine(statement.LineRefund, -500, 0)}
+	unnamed.Settled[1].Reference = ""
 	declined := rolledBack(saga.StepFailed)
 	declined.There = []Told{payment("pi_1", chargeKey, providers.Declined, 1200)}
 	lost := paid() // its outcome is told by a list that is older than the change
@@ -150,6 +156,7 @@ func TestNothingToFind(t *testing.T) {
 	busy.There = paid().There
 	for name, pair := range map[string]Pair{
 		"paid": paid(), "captured in part": manual, "refunded": refunded(), "settled": settled, "settled in another currency": foreign,
+		"settled in another currency, which is all that is told": unfaced, "a refund that is not named": unnamed,
 		"declined": declined, "never sent": rolledBack(saga.StepFailed), "undone": undone(), "waiting": waiting(saga.StepPending),
 		"holding": holding(), "told before it changed": lost, "not listed yet": uncovered, "chargeback won": won, "duplicate given back": repaid, "duplicate settled and given back": twice, "settled in part": partly, "being driven": busy,
 	} {
@@ -270,7 +277,7 @@ func TestEveryKindIsFound(t *testing.T) {
 		"settled more": {of(paid(), func(p *Pair) { p.Settled = []Settlement{settledLine(statement.LineCharge, 1300, 30)} }), AmountMismatch, RepairReview, 100},
 		"settled in another currency": {of(paid(), func(p *Pair) {
 			p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)}
-			p.Settled[0].Currency = "USD"
+			p.Settled[0].Currency, p.Settled[0].Original = "EUR", providers.Money{Amount: 1200, Currency: "USD"}
 		}), CurrencyMismatch, RepairReview, 1200},
 		"a net that is none": {of(paid(), func(p *Pair) {
 			p.Settled = []Settlement{settledLine(statement.LineCharge, 1200, 30)}
@@ -285,6 +292,15 @@ func TestEveryKindIsFound(t *testing.T) {
 			p.Settled = []Settlement{settledLine(statement.LineRefund, -500, 0)}
 			p.Settled[0].Reference = "re_7"
 		}), RefundedAtProvider, RepairRecordRefund, 500},
+		"refund in a file only, not in the list": {of(paid(), func(p *Pair) {
+			p.Settled = []Settlement{settledLine(statement.LineRefund, -500, 0)}
+			p.Settled[0].Reference, p.Settled[0].BookedAt = "re_7", noon.Add(30*time.Minute)
+		}), RefundedAtProvider, RepairReview, 500},
+		"refund lost there, in a file": {of(refunded(), func(p *Pair) {
+			p.There = p.There[:1]
+			p.Settled = []Settlement{settledLine(statement.LineRefund, -500, 0)}
+			p.Settled[0].Reference, p.Settled[0].BookedAt = "re_1", noon.Add(30*time.Minute)
+		}), RefundMissing, RepairReview, 500},
 		"in review for an answer": {of(waiting(saga.StepUnknown), func(p *Pair) {
 			p.Payment.State, p.Payment.InReview, p.There = saga.NeedsReview, []string{saga.FindingTriesExhausted}, paid().There
 		}), StatusMismatch, RepairComplete, 1200},

@@ -96,6 +96,7 @@ type Told struct {
 
 	Provider string
 	ToldAt   time.Time // by the database's clock: what happened here since, it says nothing about
+	Booked   bool      // by a settlement file only
 }
 
 // Settlement is a line of a settlement file, with its provider.
