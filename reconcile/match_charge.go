@@ -324,10 +324,19 @@ func (m *matcher) other(g, known *group) verdict {
 	}
 	if ended && g.listed && g.holds() == 0 && g.kept() == g.taken && g.currency == m.payment.Money.Currency && m.isBeside(known) {
 		finding.Repair = RepairRefundDuplicate
-		finding.Others = []saga.OtherPayment{{Provider: g.provider, Reference: g.id, Key: g.keyOf(m.payment.OrderID), Amount: g.taken}}
+		other := m.otherPayment(g)
+		if known != nil && known.listed && known.taken == g.taken && known.provider == g.provider && !known.hasID(m.newest().Reference) {
+			own := m.otherPayment(known)
+			other.Instead = &own
+		}
+		finding.Others = []saga.OtherPayment{other}
 	}
 	m.add(finding)
 	return judged
+}
+
+func (m *matcher) otherPayment(g *group) saga.OtherPayment {
+	return saga.OtherPayment{Provider: g.provider, Reference: g.id, Key: g.keyOf(m.payment.OrderID), Amount: g.taken}
 }
 
 // isBeside tells that another payment is not the order's only money: the order came to nothing, or its own payment has all that was

@@ -20,4 +20,7 @@ type OtherPayment struct {
 	Reference string           // the provider's id of the payment
 	Key       providers.SubKey // that it bears: of a charge of the order
 	Amount    int64            // minor units of the order's currency
+	// Instead is what is given back where this one turns out to be the order's own: of two that bear one key, a list that names payments
+	// otherwise than the calls do cannot tell which is which.
+	Instead *OtherPayment
 }

@@ -169,29 +169,36 @@ func (r Repairs) RefundOther(ctx context.Context, order Ref, other OtherPayment)
 		if err != nil {
 			return err
 		}
-		if err := r.isOther(s, other); err != nil {
-			return err
-		}
-		told, other, err := r.lookAtOther(ctx, s, other)
-		if err != nil {
-			return err
-		}
-		if err := r.isOther(s, other); err != nil {
-			return err
-		}
-		refund := unasked(s, Key(order.AccountID, repayments, s.Key.String()+":"+other.Provider+":"+other.Reference, 1), other.Amount)
-		refund.Refund.Provider, refund.Refund.Payment = other.Provider, other.Reference
-		refund.Refund.Reason = "A payment beside the order's own."
-		if before, err := r.Store.Load(ctx, Ref{refund.AccountID, refund.Key}); err == nil {
-			return repaid(before)
-		} else if !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("load saga: %w", err)
-		}
-		if told != nil && (told.Kind != providers.Succeeded || told.Code != "" || told.Money != refund.money(other.Amount)) {
-			return refusedf(RefusedContradicted, "Asked for the payment, the provider tells otherwise (%s).", inWords(*told))
-		}
-		return r.repay(ctx, refund)
+		return r.refundOther(ctx, s, other)
 	})
+}
+
+func (r Repairs) refundOther(ctx context.Context, s Saga, other OtherPayment) error {
+	if err := r.isOther(s, other); err != nil {
+		return err
+	}
+	told, named, err := r.lookAtOther(ctx, s, other)
+	if err != nil {
+		return err
+	}
+	if s.isOwn(named) && other.Instead != nil {
+		return r.refundOther(ctx, s, *other.Instead)
+	}
+	if err := r.isOther(s, named); err != nil {
+		return err
+	}
+	refund := unasked(s, Key(s.AccountID, repayments, s.Key.String()+":"+named.Provider+":"+named.Reference, 1), named.Amount)
+	refund.Refund.Provider, refund.Refund.Payment = named.Provider, named.Reference
+	refund.Refund.Reason = "A payment beside the order's own."
+	if before, err := r.Store.Load(ctx, Ref{refund.AccountID, refund.Key}); err == nil {
+		return repaid(before)
+	} else if !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("load saga: %w", err)
+	}
+	if told != nil && (told.Kind != providers.Succeeded || told.Code != "" || told.Money != refund.money(named.Amount)) {
+		return refusedf(RefusedContradicted, "Asked for the payment, the provider tells otherwise (%s).", inWords(*told))
+	}
+	return r.repay(ctx, refund)
 }
 
 // lookAtOther asks the provider how another payment stands, and names it as the provider does: a list may tell of an order's capture where

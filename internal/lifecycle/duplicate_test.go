@@ -26,7 +26,7 @@ func TestDuplicateIsGivenBack(t *testing.T) {
 			f.Pass(4 * time.Hour)
 			result := f.Server.Reconcile(reconcile.ModeApply, stage.Allowed())
 			if len(result.Open) != 1 || result.Open[0].Kind != reconcile.DuplicateCharge || result.Run.Totals.Repaired != 1 {
-				t.Fatalf("found %+v, %+v", result.Open, result.Run.Totals)
+				t.Fatalf("found %+v, %+v, and now %+v", result.Open, result.Run.Totals, f.Findings())
 			}
 			for _, charge := range f.Sandbox.Ledger() {
 				want := charge.Captured
