@@ -1274,8 +1274,8 @@ type ReconciliationTotals struct {
 	// Refused Repairs that could not be carried out.
 	Refused int64 `json:"refused"`
 
-	// Moved The money that repairs moved, or decided about in the books only (`complete`, `record_refund`), by currency, in minor units. Absent
-	// where there was none.
+	// Moved The money that repairs moved, can move with the saga's next step (`resume`, `apply_webhook`), or decided about in the books only
+	// (`complete`, `record_refund`), by currency, in minor units. Absent where there was none.
 	Moved map[string]int64 `json:"moved,omitempty,omitzero"`
 
 	// Listed What was listed of each provider, by its name. Absent where nothing was, as by a run about a settlement file; a provider that could

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,6 +40,17 @@ func Kinds() []Kind {
 		MissingLocally, PaymentMissing, StatusMismatch, AmountMismatch, CurrencyMismatch, DuplicateCharge, RefundedAtProvider, RefundMissing,
 		FeeMismatch, NetMismatch, Chargeback, OrphanReservation, AuthorizationExpired, SagaWithoutEnd, WebhookNotApplied, StatementMismatch,
 	}
+}
+
+// AllKinds are those of reconciliation, and those that a saga alone comes upon.
+func AllKinds() []Kind {
+	all := Kinds()
+	for _, kind := range saga.FindingKinds() {
+		if !slices.Contains(all, Kind(kind)) {
+			all = append(all, Kind(kind))
+		}
+	}
+	return all
 }
 
 // Severity is how soon a person should look.

@@ -184,6 +184,7 @@ func (m *matcher) ourEvents() verdict {
 	if m.isReviewed() {
 		return unjudged
 	}
+	counted := false // the order's money stands behind all of its events once
 	for _, event := range m.pair.Events {
 		if m.Now.Sub(event.ReceivedAt) < m.Policy.EventWait {
 			continue
@@ -197,6 +198,10 @@ func (m *matcher) ourEvents() verdict {
 			finding.Repair, finding.Detail = RepairApplyWebhook, "An event of the provider was given up after many tries."
 		case event.Parked:
 			finding.Detail = "An event of the provider was brought again several times, and given up each time."
+		}
+		finding.AtStake = providers.Money{Currency: m.payment.Money.Currency}
+		if !counted {
+			finding.AtStake, counted = m.payment.Money, true
 		}
 		m.add(finding)
 	}

@@ -262,11 +262,11 @@ func TestEveryKindIsFound(t *testing.T) {
 		"nobody drives it":         {of(waiting(saga.StepPending), func(p *Pair) { p.Payment.DueAt = noon }), SagaWithoutEnd, RepairResume, 1200},
 		"nobody sends its charge":  {of(waiting(saga.StepPending), func(p *Pair) { p.Payment.State, p.Payment.DueAt, p.There = saga.Charging, noon, nil }), SagaWithoutEnd, RepairNone, 1200},
 		"nobody drives its refund": {of(refunded(), func(p *Pair) { p.Payment.Refunds[0].DueAt = noon }), SagaWithoutEnd, RepairResume, 500},
-		"an event waits":           {of(paid(), func(p *Pair) { p.Events = []Event{{Provider: "stripe", ID: "evt_1", ReceivedAt: noon}} }), WebhookNotApplied, RepairNone, 0},
-		"an event was given up":    {of(paid(), func(p *Pair) { p.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}} }), WebhookNotApplied, RepairApplyWebhook, 0},
+		"an event waits":           {of(paid(), func(p *Pair) { p.Events = []Event{{Provider: "stripe", ID: "evt_1", ReceivedAt: noon}} }), WebhookNotApplied, RepairNone, 1200},
+		"an event was given up":    {of(paid(), func(p *Pair) { p.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, ReceivedAt: noon}} }), WebhookNotApplied, RepairApplyWebhook, 1200},
 		"an event is given up for good": {of(paid(), func(p *Pair) {
 			p.Events = []Event{{Provider: "stripe", ID: "evt_1", Parked: true, Again: 3, ReceivedAt: noon}}
-		}), WebhookNotApplied, RepairNone, 0},
+		}), WebhookNotApplied, RepairNone, 1200},
 		"settled twice": {of(paid(), func(p *Pair) {
 			p.Payment.UpdatedAt = noon.Add(2 * time.Hour)
 			p.There[0].ToldAt = noon.Add(150 * time.Minute)

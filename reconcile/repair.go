@@ -196,7 +196,7 @@ func (o *once) over(repair Repair, money providers.Money) (Exceeded, bool) {
 
 // count counts money as moved, or not moved after all.
 func (o *once) count(repair Repair, money providers.Money, times int64) {
-	if !movesMoney(repair) {
+	if !movesMoney(repair) || money.Currency == "" {
 		return
 	}
 	if o.run.Totals.Moved == nil {

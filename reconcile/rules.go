@@ -18,9 +18,13 @@ type Rules struct {
 	PerDuplicate Limit // up to which a duplicate charge is given back; above it a person decides
 }
 
-// movesMoney tells the repairs that move money, or decide in the books whose it is: the limits are about those.
+// movesMoney tells the repairs that move money, or can with the saga's next step, or decide in the books whose it is: the limits are about
+// those. A saga that goes on may be undoing its order, and an event may be of a payment whose order was given up: both give money back.
+// What is let go of is held no more, and stock is no money.
 func movesMoney(repair Repair) bool {
-	return slices.Contains([]Repair{RepairComplete, RepairUndo, RepairRecordRefund, RepairRefundDuplicate}, repair)
+	return slices.Contains([]Repair{
+		RepairComplete, RepairUndo, RepairRecordRefund, RepairRefundDuplicate, RepairResume, RepairApplyWebhook,
+	}, repair)
 }
 
 // Verdict is what rules say of a finding.
@@ -96,7 +100,7 @@ func (p *Plan) Add(f Finding, verdict Verdict) {
 		sum.AtStake[f.AtStake.Currency] = plus(sum.AtStake[f.AtStake.Currency], f.AtStake.Amount)
 	}
 	p.Repairs[verdict.Repair] = sum
-	if movesMoney(verdict.Repair) {
+	if movesMoney(verdict.Repair) && f.AtStake.Currency != "" {
 		p.Money[f.AtStake.Currency] = plus(p.Money[f.AtStake.Currency], f.AtStake.Amount)
 	}
 }

@@ -26,18 +26,21 @@ func TestJudge(t *testing.T) {
 		want   Repair
 		why    bool
 	}{
-		"within the limit":            {rules(), RepairUndo, 1000, RepairUndo, false},
-		"above the limit":             {rules(), RepairUndo, 1001, RepairNone, true},
-		"no money is moved":           {rules(), RepairRelease, 5000, RepairRelease, false},
-		"a person's, whatever it is":  {rules(), RepairReview, 5000, RepairReview, false},
-		"nothing mends it":            {rules(), RepairNone, 1, RepairNone, true},
-		"not allowed":                 {only, RepairComplete, 1, RepairNone, true},
-		"duplicate within its limit":  {rules(), RepairRefundDuplicate, 300, RepairRefundDuplicate, false},
-		"duplicate above its limit":   {rules(), RepairRefundDuplicate, 301, RepairReview, true},
-		"duplicates are not allowed":  {only, RepairRefundDuplicate, 1, RepairReview, true},
-		"neither, and for no person":  {Rules{PerFinding: cents(9), PerRun: cents(9), PerDuplicate: cents(9)}, RepairRefundDuplicate, 1, RepairNone, true},
-		"a refund that was found":     {rules(), RepairRecordRefund, 1001, RepairNone, true},
-		"a webhook of whatever money": {rules(), RepairApplyWebhook, 1 << 50, RepairApplyWebhook, false},
+		"within the limit":           {rules(), RepairUndo, 1000, RepairUndo, false},
+		"above the limit":            {rules(), RepairUndo, 1001, RepairNone, true},
+		"no money is moved":          {rules(), RepairRelease, 5000, RepairRelease, false},
+		"a person's, whatever it is": {rules(), RepairReview, 5000, RepairReview, false},
+		"nothing mends it":           {rules(), RepairNone, 1, RepairNone, true},
+		"not allowed":                {only, RepairComplete, 1, RepairNone, true},
+		"duplicate within its limit": {rules(), RepairRefundDuplicate, 300, RepairRefundDuplicate, false},
+		"duplicate above its limit":  {rules(), RepairRefundDuplicate, 301, RepairReview, true},
+		"duplicates are not allowed": {only, RepairRefundDuplicate, 1, RepairReview, true},
+		"neither, and for no person": {Rules{PerFinding: cents(9), PerRun: cents(9), PerDuplicate: cents(9)}, RepairRefundDuplicate, 1, RepairNone, true},
+		"a refund that was found":    {rules(), RepairRecordRefund, 1001, RepairNone, true},
+		"a webhook above the limit":  {rules(), RepairApplyWebhook, 1001, RepairNone, true},
+		"a saga that goes on":        {rules(), RepairResume, 1000, RepairResume, false},
+		"it may give back too much":  {rules(), RepairResume, 1001, RepairNone, true},
+		"what is held no more":       {rules(), RepairLetGo, 1 << 50, RepairLetGo, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,6 +89,10 @@ func TestRepairsAreHeldAgainstWhatTheRunHasMoved(t *testing.T) {
 	o := &once{Worker: &Worker{Config{Rules: rules()}}}
 	o.count(RepairUndo, euros(1000), 1)
 	o.count(RepairRelease, euros(1000), 1)
+	o.count(RepairResume, providers.Money{}, 1) // of nobody knows how much
+	if len(o.run.Totals.Moved) != 1 {
+		t.Errorf("moved: %v", o.run.Totals.Moved)
+	}
 	for stake, want := range map[int64]bool{500: false, 501: true} {
 		if over, isOver := o.over(RepairUndo, euros(stake)); isOver != want || over.Planned != 1000+stake {
 			t.Errorf("%d more: %t, %+v", stake, isOver, over)

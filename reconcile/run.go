@@ -77,7 +77,8 @@ type Totals struct {
 	Untold map[string]Sum `json:"untold,omitempty"`
 	// Listed is what of each provider was listed.
 	Listed map[string]Listed `json:"listed,omitempty"`
-	// Moved is the money of the repairs that were carried out, by currency, in minor units.
+	// Moved is the money that the repairs which were carried out are about, as far as they move any or can with the saga's next step, by
+	// currency, in minor units.
 	Moved map[string]int64 `json:"moved,omitempty"`
 }
 

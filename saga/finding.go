@@ -14,6 +14,16 @@ type Finding struct {
 	CreatedAt time.Time // given by the store
 }
 
+// FindingKinds are all that there are.
+func FindingKinds() []string {
+	return []string{
+		FindingCannotBeDriven, FindingStepOverdue, FindingTriesExhausted, FindingUnexpectedOutcome, FindingDuplicateCharge,
+		FindingAmountMismatch, FindingCurrencyMismatch, FindingPaymentMissing, FindingRefusedAfterSend, FindingChargedAfterRefusal,
+		FindingCaptureUnclear, FindingCaptureFailed, FindingCapturedAtProvider, FindingCaptureOverdue, FindingVoidRefused, FindingVoidOverdue,
+		FindingRefundFailed, FindingRefundOverdue, FindingRefundedAtProvider,
+	}
+}
+
 // The kinds of findings. docs/runbook.md says what to do about each.
 const (
 	// FindingCannotBeDriven: drive after drive ended without writing anything.

@@ -50,6 +50,13 @@ func TestRunbookHasEveryFinding(t *testing.T) {
 	}
 }
 
+func TestFindingKindsAreAllOfThem(t *testing.T) {
+	t.Parallel()
+	if want, got := findingKinds(t), FindingKinds(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // The kinds of findings are named in finding.go alone.
 func TestFindingsHaveTheirNamesInOnePlace(t *testing.T) {
 	t.Parallel()

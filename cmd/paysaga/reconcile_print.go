@@ -183,7 +183,7 @@ func (r runReport) print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "findings: %d new, %d seen again, %d gone by themselves\n", t.Opened, t.SeenAgain, t.Healed)
 	if r.applied {
-		fmt.Fprintf(out, "mended, or stopped for a person: %d, refused: %d, money moved, or only decided in the books: %s\n",
+		fmt.Fprintf(out, "mended, or stopped for a person: %d, refused: %d, money that they are about: %s\n",
 			t.Repaired, t.Refused, sums(t.Moved))
 	}
 	if err := r.printPlan(out); err != nil {

@@ -107,6 +107,7 @@ func newReportCommand(dir *string) *cobra.Command {
 	var format, state, kind, severity, provider string
 	states := []string{"open", "ignored", "resolved", "all"}
 	formats := []string{"table", "csv", "json"}
+	kinds := words(reconcile.AllKinds())
 	severities := words([]reconcile.Severity{reconcile.Critical, reconcile.High, reconcile.Low})
 	command := &cobra.Command{
 		Use: "report", Short: "Print the findings, newest first", Args: cobra.NoArgs,
@@ -124,6 +125,7 @@ The database is the one that DATABASE_URL names, or that of a running "paysaga d
 				{"state", state, states},
 				{"severity", severity, append(severities, "")},
 				{"provider", provider, append(allProviders(), "")},
+				{"kind", kind, append(kinds, "")},
 			} {
 				if !slices.Contains(choice.of, choice.value) {
 					return usageError{fmt.Errorf("--%s %q: use %s", choice.flag, choice.value, strings.Trim(strings.Join(choice.of, ", "), ", "))}
@@ -148,6 +150,7 @@ The database is the one that DATABASE_URL names, or that of a running "paysaga d
 	flags.StringVar(&provider, "provider", "", "only findings about this provider")
 	complete(command, "format", formats)
 	complete(command, "state", states)
+	complete(command, "kind", kinds)
 	complete(command, "severity", severities)
 	complete(command, "provider", allProviders())
 	return command

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +17,10 @@ import (
 
 // ListFindings shows what was found, newest first.
 func (s *server) ListFindings(w http.ResponseWriter, r *http.Request, params api.ListFindingsParams) {
+	if err := s.checkFindingFilter(params); err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	limit := limitOf(params.Limit)
 	filter := reconcile.FindingFilter{
 		AccountID: accountOf(r.Context()), Kind: reconcile.Kind(value(params.Kind)), State: reconcile.FindingState(value(params.Status)),
@@ -37,6 +43,26 @@ func (s *server) ListFindings(w http.ResponseWriter, r *http.Request, params api
 	list.Data, list.NextCursor = onePage(found, limit, showKept,
 		func(last reconcile.Kept) string { return writePlace(last.FirstSeen, last.ID) })
 	s.sendJSON(w, r, list)
+}
+
+// checkFindingFilter refuses words that no finding can have: an empty list would read as if all were well.
+func (s *server) checkFindingFilter(params api.ListFindingsParams) error {
+	if kind := reconcile.Kind(value(params.Kind)); kind != "" && !slices.Contains(reconcile.AllKinds(), kind) {
+		return newProblem(invalidRequest, "The parameter kind: there is no %q; there are %s.", kind, listed(reconcile.AllKinds()))
+	}
+	if provider := value(params.Provider); provider != "" && !slices.Contains(s.Providers, provider) {
+		return newProblem(invalidRequest, "The parameter provider: this server is not set up for %q; it is for %s.", provider, listed(s.Providers))
+	}
+	return nil
+}
+
+// listed is a list as people read it.
+func listed[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = string(word)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // GetFinding shows one finding with what both sides say.

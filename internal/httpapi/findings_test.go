@@ -60,7 +60,7 @@ func TestFindingList(t *testing.T) {
 			t.Errorf("%q lists %d, want %d: %+v", query, len(list.Data), want, list.Data)
 		}
 	}
-	for _, query := range []string{"status=closed", "severity=dire", "provider=Stripe!"} {
+	for _, query := range []string{"status=closed", "severity=dire", "provider=Stripe!", "kind=foo", "provider=nobody"} {
 		s.getAs(t, s.operator, "/v1/findings?"+query).checkRefusal(t, http.StatusBadRequest, "invalid-request", "parameter "+strings.Split(query, "=")[0])
 	}
 	one := s.findingNow(t, open)
