@@ -322,6 +322,10 @@ func parameterProblem(name string, err error) *problem {
 	if schema, ok := errors.AsType[*openapi3.SchemaError](err); ok {
 		detail = sentence(schema.Reason)
 	}
+	return badParameter(name, detail)
+}
+
+func badParameter(name, detail string) *problem {
 	return &problem{
 		kind: invalidRequest, detail: name + ": " + detail, errors: []api.FieldError{{Parameter: name, Detail: detail}},
 	}

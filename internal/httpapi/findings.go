@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,10 +49,10 @@ func (s *server) ListFindings(w http.ResponseWriter, r *http.Request, params api
 // checkFindingFilter refuses words that no finding can have: an empty list would read as if all were well.
 func (s *server) checkFindingFilter(params api.ListFindingsParams) error {
 	if kind := reconcile.Kind(value(params.Kind)); kind != "" && !slices.Contains(reconcile.AllKinds(), kind) {
-		return newProblem(invalidRequest, "The parameter kind: there is no %q; there are %s.", kind, listed(reconcile.AllKinds()))
+		return badParameter("kind", fmt.Sprintf("There is no %q; there are %s.", kind, listed(reconcile.AllKinds())))
 	}
 	if provider := value(params.Provider); provider != "" && !slices.Contains(s.Providers, provider) {
-		return newProblem(invalidRequest, "The parameter provider: this server is not set up for %q; it is for %s.", provider, listed(s.Providers))
+		return badParameter("provider", fmt.Sprintf("This server is not set up for %q; it is for %s.", provider, listed(s.Providers)))
 	}
 	return nil
 }
