@@ -60,6 +60,7 @@ func TestGoTypesKeepTheOrderOfTheDocument(t *testing.T) {
 		"ReconciliationList":    reflect.TypeFor[api.ReconciliationList](),
 		"ReconciliationRequest": reflect.TypeFor[api.ReconciliationRequest](),
 		"ReconciliationTotals":  reflect.TypeFor[api.ReconciliationTotals](),
+		"ListedTime":            reflect.TypeFor[api.ListedTime](),
 		"FindingList":           reflect.TypeFor[api.FindingList](),
 		"AuditEntry":            reflect.TypeFor[api.AuditEntry](),
 		"AuditLog":              reflect.TypeFor[api.AuditLog](),

@@ -322,17 +322,26 @@ func (m *matcher) other(g, known *group) verdict {
 	if charge := m.chargeOf(g); known == nil && charge != nil && charge.Attempt != m.newest().Attempt && !ended {
 		return unjudged // an earlier attempt is looked at when the order has ended
 	}
-	if ended && g.listed && g.holds() == 0 && g.kept() == g.taken && g.currency == m.payment.Money.Currency && m.isBeside(known) {
-		finding.Repair = RepairRefundDuplicate
+	if ended && m.isWhole(g) && m.isBeside(known) {
 		other := m.otherPayment(g)
-		if known != nil && known.listed && known.taken == g.taken && known.provider == g.provider && !known.hasID(m.newest().Reference) {
+		if m.canBeTheOther(known, g) {
 			own := m.otherPayment(known)
 			other.Instead = &own
 		}
-		finding.Others = []saga.OtherPayment{other}
+		finding.Repair, finding.Others = RepairRefundDuplicate, []saga.OtherPayment{other}
 	}
 	m.add(finding)
 	return judged
+}
+
+// isWhole tells that all of a payment was taken, in the order's currency, and nothing of it given back.
+func (m *matcher) isWhole(g *group) bool {
+	return g.listed && g.holds() == 0 && g.kept() == g.taken && g.currency == m.payment.Money.Currency
+}
+
+// canBeTheOther tells that the payment which is taken for the order's own is known by its key alone, which another one bears as well.
+func (m *matcher) canBeTheOther(known, other *group) bool {
+	return known != nil && known.listed && known.taken == other.taken && known.provider == other.provider && !known.hasID(m.newest().Reference)
 }
 
 func (m *matcher) otherPayment(g *group) saga.OtherPayment {

@@ -241,10 +241,14 @@ func sentence(err error) string {
 }
 
 // contradictedError tells that the provider, asked right before the repair, tells otherwise than its list.
-type contradictedError struct{ kind providers.OutcomeKind }
+type contradictedError struct{ outcome providers.Outcome }
 
 func (e *contradictedError) Error() string {
-	return fmt.Sprintf("Asked once more, the provider tells that the payment is %q.", e.kind)
+	words := fmt.Sprintf("Asked once more, the provider tells that the payment is %q", e.outcome.Kind)
+	if e.outcome.Money.Currency != "" {
+		words += ", about " + e.outcome.Money.String()
+	}
+	return words + "."
 }
 
 // do hands a repair to the saga.
@@ -308,12 +312,17 @@ func (o *once) announce(ctx context.Context, repair Repair, ref saga.Ref, f Find
 		return err
 	}
 	if ok {
-		if !agrees(repair, outcome.Kind) {
-			return &contradictedError{outcome.Kind}
+		if !agrees(repair, outcome.Kind) || repair == RepairUndo && isOverOther(outcome, notice.Outcome.Money) {
+			return &contradictedError{outcome}
 		}
 		notice.Outcome, notice.Payment = &outcome, cmp.Or(outcome.Reference, notice.Payment)
 	}
 	return o.Repairs.Notify(ctx, ref, notice)
+}
+
+// isOverOther tells that a payment of which nothing was given back or captured by itself is about other money than was told before.
+func isOverOther(outcome providers.Outcome, told providers.Money) bool {
+	return outcome.Code == "" && outcome.Money != (providers.Money{}) && outcome.Money != told
 }
 
 // agrees tells that what a provider answers is what the repair is about.

@@ -16,6 +16,7 @@ import (
 type standingSaga struct {
 	Repairer
 
+	asked  *providers.Outcome // what the provider tells; nil where it cannot be asked
 	goesOn bool
 	stands string
 	calls  []string
@@ -24,7 +25,10 @@ type standingSaga struct {
 func (s *standingSaga) Standing(context.Context, saga.Ref) (string, error) { return s.stands, nil }
 
 func (s *standingSaga) Look(context.Context, saga.Ref) (outcome providers.Outcome, ok bool, err error) {
-	return providers.Outcome{}, false, nil
+	if s.asked == nil {
+		return providers.Outcome{}, false, nil
+	}
+	return *s.asked, true, nil
 }
 
 func (s *standingSaga) Notify(context.Context, saga.Ref, providers.Notice) error {
@@ -68,6 +72,45 @@ func TestRepairsThatMoveNothing(t *testing.T) {
 				if errors.Is(err, errUnmoved) == goesOn || (err != nil) == goesOn || !slices.Equal(stands.calls, []string{test.call}) {
 					t.Errorf("goes on: %t; %v after %v", goesOn, err, stands.calls)
 				}
+			}
+		})
+	}
+}
+
+// A provider that can be asked is asked right before a repair, and what it tells counts: nothing is undone over other money than was found.
+func TestRepairsAskOnceMore(t *testing.T) {
+	t.Parallel()
+	euros := func(amount int64) providers.Money { return providers.Money{Amount: amount, Currency: "EUR"} }
+	taken := func(money providers.Money) providers.Outcome {
+		return providers.Outcome{Kind: providers.Succeeded, Reference: "pi_1", Money: money}
+	}
+	partly := taken(euros(1000))
+	partly.Code = providers.CodePartiallyRefunded
+	for name, test := range map[string]struct {
+		repair Repair
+		asked  providers.Outcome
+		done   bool
+	}{
+		"undone":                       {RepairUndo, taken(euros(3998)), true},
+		"undone, more was taken":       {RepairUndo, taken(euros(99800)), false},
+		"undone, in another currency":  {RepairUndo, taken(providers.Money{Amount: 3998, Currency: "USD"}), false},
+		"undone, nothing is there":     {RepairUndo, providers.Outcome{Kind: providers.Canceled}, false},
+		"undone, told without amount":  {RepairUndo, taken(providers.Money{}), true},
+		"undone, a part is given back": {RepairUndo, partly, true},
+		"let go, nothing is held":      {RepairLetGo, providers.Outcome{Kind: providers.Canceled}, true},
+		"let go, it was taken":         {RepairLetGo, taken(euros(3998)), false},
+		"completed":                    {RepairComplete, taken(euros(3998)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stands := &standingSaga{goesOn: true, stands: "here", asked: &test.asked}
+			o := &once{Worker: &Worker{Config{Repairs: stands}}}
+			notice := providers.Notice{ID: "reconcile pi_1", Outcome: &providers.Outcome{Kind: providers.Succeeded, Money: euros(3998)}}
+			f := Finding{Kind: StatusMismatch, SagaKey: uuid.New(), Provider: "stripe", Notice: &notice}
+			err := o.carryOut(t.Context(), test.repair, f, saga.RolledBack)
+			_, contradicted := errors.AsType[*contradictedError](err)
+			if contradicted == test.done || test.done != (len(stands.calls) == 1) {
+				t.Errorf("%v after %v", err, stands.calls)
 			}
 		})
 	}

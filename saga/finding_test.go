@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// findingKinds are the constants of finding.go.
-func findingKinds(t *testing.T) []string {
+// constantsOfFindings are the constants of finding.go.
+func constantsOfFindings(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "finding.go", nil, 0)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestRunbookHasEveryFinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := findingKinds(t)
+	kinds := constantsOfFindings(t)
 	if len(kinds) == 0 {
 		t.Fatal("finding.go has no kinds")
 	}
@@ -52,7 +52,7 @@ func TestRunbookHasEveryFinding(t *testing.T) {
 
 func TestFindingKindsAreAllOfThem(t *testing.T) {
 	t.Parallel()
-	if want, got := findingKinds(t), FindingKinds(); !slices.Equal(got, want) {
+	if want, got := constantsOfFindings(t), FindingKinds(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -60,7 +60,7 @@ func TestFindingKindsAreAllOfThem(t *testing.T) {
 // The kinds of findings are named in finding.go alone.
 func TestFindingsHaveTheirNamesInOnePlace(t *testing.T) {
 	t.Parallel()
-	kinds := findingKinds(t)
+	kinds := constantsOfFindings(t)
 	files, err := parser.ParseDir(token.NewFileSet(), ".", func(info os.FileInfo) bool { //nolint:staticcheck // no build tags here
 		return !strings.HasSuffix(info.Name(), "_test.go") && info.Name() != "finding.go"
 	}, 0)

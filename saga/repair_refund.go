@@ -169,11 +169,12 @@ func (r Repairs) RefundOther(ctx context.Context, order Ref, other OtherPayment)
 		if err != nil {
 			return err
 		}
-		return r.refundOther(ctx, s, other)
+		return r.giveBack(ctx, s, other)
 	})
 }
 
-func (r Repairs) refundOther(ctx context.Context, s Saga, other OtherPayment) error {
+// giveBack gives another payment back, or the one that it stands beside where it turns out to be the order's own.
+func (r Repairs) giveBack(ctx context.Context, s Saga, other OtherPayment) error {
 	if err := r.isOther(s, other); err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (r Repairs) refundOther(ctx context.Context, s Saga, other OtherPayment) er
 		return err
 	}
 	if s.isOwn(named) && other.Instead != nil {
-		return r.refundOther(ctx, s, *other.Instead)
+		return r.giveBack(ctx, s, *other.Instead)
 	}
 	if err := r.isOther(s, named); err != nil {
 		return err

@@ -326,9 +326,9 @@ func TestCoverage(t *testing.T) {
 		{2, 45, [][2]int{{1, 50}}},                    // joins all
 	} {
 		b.must(b.store.Cover(b.ctx, run, "fake", reconcile.Coverage{From: at(turn.from), Until: at(turn.until)}))
-		var got [][2]int
 		listed, err := b.store.Coverage(b.ctx, "fake")
 		b.must(err)
+		got := make([][2]int, 0, len(listed))
 		for _, covered := range listed {
 			got = append(got, [2]int{int(covered.From.Sub(noon) / time.Hour), int(covered.Until.Sub(noon) / time.Hour)})
 		}

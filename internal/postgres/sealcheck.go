@@ -39,12 +39,15 @@ func newestSealed() map[Sealed]string {
 		SealedAnswers: fmt.Sprintf(`
 			SELECT ARRAY[k.account_id, k.endpoint, k.key],
 				ARRAY[COALESCE(k.saga_key, '`+noUUID+`')::text, k.generation::text, k.answer_on::text, k.answer_id::text], a.body
-			FROM (SELECT * FROM idempotency_keys ORDER BY expires_at DESC LIMIT %d) AS k
+			FROM (SELECT account_id, endpoint, key, saga_key, generation, answer_on, answer_id, expires_at FROM idempotency_keys
+				ORDER BY expires_at DESC LIMIT %d) AS k
 			JOIN idempotency_answers a ON a.account_id = k.account_id AND a.expires_on = k.answer_on AND a.id = k.answer_id
 			WHERE a.body IS NOT NULL ORDER BY k.expires_at DESC LIMIT %d`, probedKeys, probes),
 		SealedHere: fmt.Sprintf(`
 			SELECT ARRAY[id::text], ARRAY[account_id, COALESCE(saga_key, '`+noUUID+`')::text, kind, provider, reference], here
-			FROM (SELECT * FROM findings ORDER BY created_at DESC, id DESC LIMIT %d) AS newest WHERE here IS NOT NULL LIMIT %d`,
+			FROM (SELECT id, account_id, saga_key, kind, provider, reference, here FROM findings
+				ORDER BY created_at DESC, id DESC LIMIT %d) AS newest
+			WHERE here IS NOT NULL LIMIT %d`,
 			probedKeys, probes),
 	}
 }

@@ -177,18 +177,24 @@ func (s *Stage) wrote(after saga.Saga) {
 	}
 	over := after.State == saga.RolledBack
 	for _, step := range after.Steps {
-		if step.Name == saga.StepCharge && step.Status == saga.StepFailed && step.Outcome == providers.Unknown {
-			s.witness.failf("I4: %s was taken for failed, and its outcome is not known", s.watched(step.SubKey))
-		}
-		anew := newest.Attempt > step.Attempt && newest.Status == saga.StepPending
-		if step.Name != saga.StepCharge || !anew && !over {
+		if step.Name != saga.StepCharge {
 			continue
 		}
-		if anew && step.Outcome == providers.Unknown || step.Status == saga.StepUnknown || step.Status == saga.StepPending {
-			s.witness.failf("I4: the order went to %s while the outcome of %s was not known", after.State, s.watched(step.SubKey))
+		if step.Status == saga.StepFailed && step.Outcome == providers.Unknown {
+			s.witness.failf("I4: %s was taken for failed, and its outcome is not known", s.watched(step.SubKey))
 		}
-		s.leavesNothing(after, step, over)
+		if anew := newest.Attempt > step.Attempt && newest.Status == saga.StepPending; anew || over {
+			s.leavesBehind(after, step, anew)
+		}
 	}
+}
+
+// leavesBehind looks at a charge that is left behind: for another one, or as the order is given up.
+func (s *Stage) leavesBehind(after saga.Saga, step saga.Step, anew bool) {
+	if anew && step.Outcome == providers.Unknown || step.Status == saga.StepUnknown || step.Status == saga.StepPending {
+		s.witness.failf("I4: the order went to %s while the outcome of %s was not known", after.State, s.watched(step.SubKey))
+	}
+	s.leavesNothing(after, step, after.State == saga.RolledBack)
 }
 
 // leavesNothing checks that nothing of a charge is alive that is taken for failed or undone. Where nobody can ask, a customer may have
