@@ -937,14 +937,14 @@ type KeyStatus string
 
 // ListedTime The time of a provider that a run has listed.
 type ListedTime struct {
-	// Behind The provider's list was not complete up to where the run would have listed it. Absent where it was.
-	Behind bool `json:"behind,omitempty,omitzero"`
-
 	// From From when on.
 	From time.Time `json:"from"`
 
 	// Until How far it has come. What happened after that, the next run finds.
 	Until time.Time `json:"until"`
+
+	// Behind The provider's list was not complete up to where the run would have listed it. Absent where it was.
+	Behind bool `json:"behind,omitempty,omitzero"`
 }
 
 // Metadata The shop's own notes on the order, at most 50. A name has at most 40 characters, a value at most 500.
