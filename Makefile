@@ -25,12 +25,12 @@ contract: build ## Check over HTTP what a server promises about Idempotency-Key:
 
 test: ## Run all tests, with the race detector where a C compiler is found
 	@if go build -race net 2>/dev/null; then \
-		echo 'go test -race $(ARGS) ./...'; \
-		go test -race $(ARGS) ./...; \
+		echo 'go test -race -timeout 20m $(ARGS) ./...'; \
+		go test -race -timeout 20m $(ARGS) ./...; \
 	else \
 		echo 'NOTE: no working C compiler here, which the race detector needs: data races will NOT be found.' >&2; \
-		echo 'go test $(ARGS) ./...'; \
-		go test $(ARGS) ./...; \
+		echo 'go test -timeout 20m $(ARGS) ./...'; \
+		go test -timeout 20m $(ARGS) ./...; \
 	fi
 
 lint: ## Check style, import rules and common mistakes
