@@ -348,7 +348,7 @@ func (r *reconciling) runAll(cmd *cobra.Command, store *postgres.Store, worker *
 	if r.asJSON {
 		err = printJSON(cmd, map[string]any{"runs": reports, "open_findings": open})
 	} else {
-		err = printOpen(cmd.OutOrStdout(), open)
+		err = printOpen(cmd.OutOrStdout(), open, errors.Join(failed...) == nil)
 	}
 	if err := errors.Join(append(failed, err)...); err != nil {
 		return err

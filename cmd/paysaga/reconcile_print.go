@@ -279,10 +279,14 @@ func printStatement(out io.Writer, s statement.Report) error {
 	return nil
 }
 
-func printOpen(out io.Writer, open int64) error {
+// printOpen tells how much is open; where not all was compared, nothing that is open says little.
+func printOpen(out io.Writer, open int64, whole bool) error {
 	text := "nothing is open"
-	if open > 0 {
+	switch {
+	case open > 0:
 		text = fmt.Sprintf("findings that are open: %d; see paysaga reconcile report", open)
+	case !whole:
+		text = "not all was compared, and of what was found before nothing is open"
 	}
 	_, err := fmt.Fprintln(out, "\n"+text)
 	return err //nolint:wrapcheck // standard output
