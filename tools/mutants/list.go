@@ -28,8 +28,8 @@ const (
 	store     = "go test -count 1 -run TestStoreKeepsItsContract ./internal/postgres"
 )
 
-// shown are the mutants whose failures in the simulation are also written as fixtures: those must be green without the mutant, and most of
-// them red with it. For some failures a fixture has no words, such as a customer at PayPal who has not paid yet.
+// shown are the mutants whose failures in the simulation are also written as fixtures: those must be green without the mutant, and one
+// at least red with it. For some failures a fixture has no words, such as a customer at PayPal who has not paid yet.
 func shown() []string {
 	return []string{"unknown charge is declined", "doubt about a dead server's send", "doubt about an earlier send"}
 }
