@@ -52,15 +52,17 @@ func voiding(void Void) Pair {
 	})
 }
 
-// bookedTests are steps that wait, and what files tell of them.
-func bookedTests() map[string]struct {
+// bookedTest is a step that waits, and what a file tells of it.
+type bookedTest struct {
 	pair    Pair
 	settled []Settlement
 	kind    Kind
 	repair  Repair
 	about   providers.About
 	outcome providers.Outcome
-} {
+}
+
+func bookedTests() map[string]bookedTest {
 	of := func(pair Pair, change func(*Pair)) Pair { change(&pair); return pair }
 	succeeded := func(reference string, amount int64) providers.Outcome {
 		return providers.Outcome{Kind: providers.Succeeded, Reference: reference, Money: euros(amount)}
@@ -84,15 +86,7 @@ func bookedTests() map[string]struct {
 	cameBack := providers.Outcome{Kind: providers.Canceled, Reference: "re_1", Code: codeBookedBack, Money: euros(500)}
 	gaveBack := providers.Outcome{Kind: providers.Succeeded, Reference: "rev_1", Code: providers.CodeRefunded, Money: euros(1200)}
 	tooLate := providers.Outcome{Kind: providers.Rejected, Code: providers.CodeAlreadyCaptured}
-	type test = struct {
-		pair    Pair
-		settled []Settlement
-		kind    Kind
-		repair  Repair
-		about   providers.About
-		outcome providers.Outcome
-	}
-	return map[string]test{
+	return map[string]bookedTest{
 		"charge": {unknown, []Settlement{charge("cap_0", chargeKey, 1200)}, StatusMismatch, RepairComplete, providers.AboutCharge, succeeded("", 1200)},
 		"charge over less": {
 			pair: unknown, settled: []Settlement{charge("cap_0", chargeKey, 1000)}, kind: AmountMismatch, repair: RepairReview,
